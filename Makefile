@@ -1,0 +1,32 @@
+# `make demo` and `make test` need only Python 3.10+, make and a package index.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: demo test lint bench clean
+
+demo: $(INSTALLED)
+	$(BIN)/cagat demo
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict src
+
+bench: $(INSTALLED)
+	$(BIN)/cagat bench
+
+clean:
+	rm -rf $(VENV)
+
+# The stamp is written last, so an interrupted set-up starts again, and a finished one costs nothing.
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and f"cagat needs Python 3.10 or newer, but $(PYTHON) is {sys.version.split()[0]}. Try: make PYTHON=python3.12 ...")'
+	@echo "Setting up $(VENV) (once; a few minutes, most of it PyTorch)"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@

@@ -1,0 +1,37 @@
+"""Context-aware Graph Attention Networks (CaGAT), exact and in linear cost."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cagat import data, reference
+    from cagat.kernels.csr_graph import CSRGraph
+    from cagat.models.cagat import CaGAT
+    from cagat.nn.cagat_conv import CaGATConv
+
+__version__ = "0.1.0"
+
+__all__ = ["CSRGraph", "CaGAT", "CaGATConv", "__version__", "data", "reference"]
+
+# Public names are imported on first use, so that `cagat --help` and `cagat.__version__` need no torch.
+_HOMES = {
+    "CSRGraph": "cagat.kernels.csr_graph",
+    "CaGAT": "cagat.models.cagat",
+    "CaGATConv": "cagat.nn.cagat_conv",
+}
+_ROOMS = {"data", "diffusion", "kernels", "reference"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+    elif name in _ROOMS:
+        value = import_module(f"cagat.{name}")
+    else:
+        raise AttributeError(f"module 'cagat' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES, *_ROOMS})

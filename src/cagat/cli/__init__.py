@@ -1,0 +1,39 @@
+"""The command line. Heavy imports happen inside the commands, so that `cagat --help` is instant."""
+
+import sys
+
+import typer
+
+from cagat import __version__
+
+app = typer.Typer(
+    name="cagat",
+    help="Context-aware Graph Attention Networks: label the nodes of a graph from few labels.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Show the version."),
+) -> None:
+    """Options that stand before any command."""
+
+
+def main() -> None:
+    """Run the command line; an error of the user's input becomes one message, not a traceback."""
+    from cagat.errors import CagatError
+
+    try:
+        app()
+    except CagatError as error:
+        typer.secho(f"Error: {error}", err=True, fg=typer.colors.RED)
+        sys.exit(error.exit_code)

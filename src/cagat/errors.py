@@ -1,0 +1,14 @@
+"""The errors that cagat raises on purpose."""
+
+
+class CagatError(Exception):
+    """Base of every error that is about the user's input or machine, not about a defect of ours.
+
+    The command line prints such an error as one message and exits with :attr:`exit_code`, without a traceback.
+    """
+
+    exit_code = 1
+
+
+class DatasetError(CagatError, ValueError):
+    """A data set, a file of one, or a split cannot be used as it is."""
