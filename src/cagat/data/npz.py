@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from cagat.data.archive import read_arrays, write_arrays
+from cagat.data.csr import as_float32, checked_csr
 from cagat.data.file_sha256 import file_sha256
 from cagat.data.raw_graph import Features, RawGraph, one_hot
 from cagat.errors import DatasetError
@@ -74,16 +75,19 @@ def write_npz(path: Path, graph: RawGraph) -> None:
     arrays: Arrays = {
         "adj_data": weight.astype(np.float32),
         "adj_indices": target.astype(np.int32),
-        "adj_indptr": np.concatenate([[0], np.cumsum(np.bincount(source, minlength=nodes))]),
-        "adj_shape": np.array([nodes, nodes]),
-        "labels": graph.labels,
+        "adj_indptr": np.concatenate([[0], np.cumsum(np.bincount(source, minlength=nodes))]).astype(np.int64),
+        "adj_shape": np.array([nodes, nodes], dtype=np.int64),
+        "labels": graph.labels.astype(np.int64),
         "directed": np.array(graph.directed),
         **_name_arrays(graph),
     }
     if sparse.issparse(graph.features):
-        arrays |= {f"attr_{part}": np.asarray(getattr(graph.features, part)) for part in _MATRIX}
+        arrays["attr_data"] = graph.features.data.astype(np.float32)
+        arrays["attr_indices"] = graph.features.indices.astype(np.int32)
+        arrays["attr_indptr"] = graph.features.indptr.astype(np.int64)
+        arrays["attr_shape"] = np.array(graph.features.shape, dtype=np.int64)
     else:
-        arrays["attr_matrix"] = graph.features
+        arrays["attr_matrix"] = graph.features.astype(np.float32)
     if graph.edge_attr is not None:
         arrays["edge_attr"] = graph.edge_attr[order]
     if graph.parts is not None:
@@ -102,35 +106,16 @@ def _matrix(what: str, arrays: Arrays, kind: str) -> Any:
         indices, indptr, shape = (arrays[prefix + part] for part in ("indices", "indptr", "shape"))
     except KeyError as error:
         raise DatasetError(f"{what}: {prefix}indptr is there, but {error} is missing. Write the file again.") from None
-    if any(array.dtype.kind not in "iu" for array in (indices, indptr, shape)) or shape.shape != (2,):
-        raise DatasetError(
-            f"{what}: {prefix}indices, {prefix}indptr and {prefix}shape must be integers, shape two of them."
-        )
+    if shape.shape != (2,) or shape.dtype.kind not in "iu":
+        raise DatasetError(f"{what}: {prefix}shape must be two integers, but has shape {shape.shape}.")
     rows, columns = (int(length) for length in shape)
-    indptr = indptr.astype(np.int64)
-    bounds_fit = indptr.shape == (rows + 1,) and indptr[0] == 0 and indptr[-1] == len(indices)
-    if indices.ndim != 1 or not bounds_fit or (np.diff(indptr) < 0).any():
-        raise DatasetError(f"{what}: {prefix}indptr does not fit {rows} rows and {len(indices)} entries.")
-    if len(indices) and not (indices.min() >= 0 and indices.max() < columns):
-        worst = indices.min() if indices.min() < 0 else indices.max()
-        raise DatasetError(f"{what}: {prefix}indices holds {worst}, but columns are 0 to {columns - 1}.")
-    data = _floats(what, arrays[prefix + "data"]) if prefix + "data" in arrays else np.ones(len(indices), np.float32)
-    if data.shape != indices.shape:
-        raise DatasetError(f"{what}: {prefix}data has shape {data.shape}, but there are {len(indices)} entries.")
-    return sparse.csr_matrix((data, indices.astype(np.int32), indptr), shape=(rows, columns))
-
-
-def _floats(what: str, array: NDArray[Any]) -> NDArray[np.float32]:
-    if array.dtype.kind not in "biuf":
-        raise DatasetError(f"{what}: numbers are expected, but an array has type {array.dtype}.")
-    with np.errstate(over="ignore"):  # What overflows becomes infinite, and infinite values are refused by name.
-        return array.astype(np.float32)
+    return checked_csr(f"{what}, {prefix}*", arrays.get(prefix + "data"), indices, indptr, (rows, columns))
 
 
 def _dense(what: str, array: NDArray[Any]) -> Features:
     if array.ndim != 2:
         raise DatasetError(f"{what}: a matrix is expected, but an array has shape {array.shape}.")
-    return _floats(what, array)
+    return as_float32(what, array)
 
 
 def _labels(what: str, array: NDArray[Any] | None, nodes: int) -> NDArray[np.int64]:

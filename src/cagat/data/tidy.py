@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from cagat.data.distinct import distinct
 from cagat.data.oddities import SMALL_CLASS, Oddities
 from cagat.data.raw_graph import RawGraph
 
@@ -62,8 +63,7 @@ def _merged(graph: RawGraph) -> RawGraph:
     nodes = graph.num_nodes
     keys = graph.edge_index[0] * nodes + graph.edge_index[1]
     if graph.edge_weight is None and graph.edge_attr is None:
-        unique = np.unique(keys)
-        return replace(graph, edge_index=np.stack(np.divmod(unique, nodes)))
+        return replace(graph, edge_index=np.stack(np.divmod(distinct(keys), nodes)))
     unique, group, sizes = np.unique(keys, return_inverse=True, return_counts=True)
     weight, attr = graph.edge_weight, graph.edge_attr
     if weight is not None:

