@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-import psutil
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from cagat.data.memory import require_memory
 from cagat.data.whole_file import written_whole
 from cagat.errors import DatasetError
 
@@ -48,12 +48,8 @@ def _members(path: Path, archive: zipfile.ZipFile, wanted: set[str]) -> dict[str
             raise DatasetError(f"{path}: the array {key!r} is there twice. Write the file again.")
         if key in wanted:
             members[key] = member
-    size, free = sum(member.file_size for member in members.values()), psutil.virtual_memory().available
-    if size > free // 2:
-        raise DatasetError(
-            f"{path}: its arrays unpack to {size / 2**30:.1f} GiB, more than half of the {free / 2**30:.1f} GiB "
-            "of free memory. If the file is to be trusted, use a machine with more memory."
-        )
+    size = sum(member.file_size for member in members.values())
+    require_memory(f"{path}: its arrays", size, "If the file is to be trusted, use a machine with more memory.")
     return members
 
 

@@ -1,4 +1,4 @@
-"""Names of classes and features, in a form that PyG leaves alone."""
+"""Names of classes and features, in a form that PyG leaves alone when it cuts a graph."""
 
 from collections.abc import Iterable, Sequence
 from typing import overload

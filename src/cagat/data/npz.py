@@ -44,7 +44,8 @@ def read_npz(path: Path, *, name: str | None = None) -> RawGraph:
     features = _matrix(what, arrays, "attributes")
     if features is None:
         features = _dense(what, arrays["attr_matrix"]) if "attr_matrix" in arrays else one_hot(nodes)
-    labels = _labels(what, arrays.get("labels"), nodes)
+    labels = _integers(what, "labels", arrays.get("labels"), nodes, np.int64)
+    labels = np.full(nodes, -1, dtype=np.int64) if labels is None else labels
     edge = adjacency.tocoo()
     present = edge.data != 0
     weight = edge.data[present]
@@ -58,7 +59,7 @@ def read_npz(path: Path, *, name: str | None = None) -> RawGraph:
         feature_names=_names(what, arrays, "attr_names"),
         edge_weight=None if (weight == 1).all() else weight,
         edge_attr=_dense(what, arrays["edge_attr"])[present] if "edge_attr" in arrays else None,
-        parts=arrays["parts"].astype(np.int8) if "parts" in arrays else None,
+        parts=_integers(what, "parts", arrays.get("parts"), nodes, np.int8),
         directed=bool(arrays["directed"].any()) if "directed" in arrays else False,
         name=what,
         source=f"file {path}",
@@ -69,7 +70,7 @@ def read_npz(path: Path, *, name: str | None = None) -> RawGraph:
 def write_npz(path: Path, graph: RawGraph) -> None:
     """Write a graph in the form of gnn-benchmark, which other tools read too; see :func:`read_npz`."""
     nodes = graph.num_nodes
-    order = np.lexsort((graph.edge_index[1], graph.edge_index[0]))
+    order = np.argsort(graph.edge_index[0] * nodes + graph.edge_index[1], kind="stable")
     source, target = graph.edge_index[:, order]
     weight = np.ones(len(order)) if graph.edge_weight is None else graph.edge_weight[order]
     arrays: Arrays = {
@@ -118,17 +119,15 @@ def _dense(what: str, array: NDArray[Any]) -> Features:
     return as_float32(what, array)
 
 
-def _labels(what: str, array: NDArray[Any] | None, nodes: int) -> NDArray[np.int64]:
+def _integers(what: str, key: str, array: NDArray[Any] | None, nodes: int, dtype: Any) -> Any:
     if array is None:
-        return np.full(nodes, -1, dtype=np.int64)
-    if array.dtype.kind not in "iu" or array.ndim != 1:
+        return None
+    if array.dtype.kind not in "iu" or array.shape != (nodes,):
         raise DatasetError(
-            f"{what}: labels must be one integer a node, -1 for none, "
-            f"but have type {array.dtype} and shape {array.shape}."
+            f"{what}: {key} must be one integer for each of the {nodes} nodes, "
+            f"but has type {array.dtype} and shape {array.shape}."
         )
-    if len(array) != nodes:
-        raise DatasetError(f"{what}: there are {len(array)} labels, but the adjacency matrix has {nodes} rows.")
-    return array.astype(np.int64)
+    return array.astype(dtype)
 
 
 def _names(what: str, arrays: Arrays, key: str) -> list[str]:

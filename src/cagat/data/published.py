@@ -70,7 +70,7 @@ PUBLISHED = {
         ),
         PublishedGraph(
             "cora_ml",
-            "machine learning papers of the larger Cora, citations, weighted words, topics",
+            "machine learning papers of a larger Cora, citations, words",
             *(2810, 7981, 2879, 7),
             sums=(_CORA_ML,),
             sources=(HttpsFile(f"{_PPNP}/cora_ml.npz", _CORA_ML),),

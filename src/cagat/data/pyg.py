@@ -1,17 +1,26 @@
 """To PyTorch Geometric's `Data` and back."""
 
+import logging
 import warnings
+from typing import Any
 
 import numpy as np
-import psutil
 import torch
+from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 from torch_geometric.data import Data
 
+from cagat.data.csr import as_float32, checked_csr
+from cagat.data.memory import require_memory
 from cagat.data.names import Names
-from cagat.data.raw_graph import Features, RawGraph
+from cagat.data.parts import PARTS
+from cagat.data.raw_graph import Features, RawGraph, one_hot
 from cagat.errors import DatasetError
+
+_log = logging.getLogger(__name__)
+_KNOWN = {"x", "edge_index", "y", "edge_weight", "edge_attr", "num_nodes", "name", "source", "sha256", "directed"}
+_KNOWN |= {"node_names", "class_names", "feature_names", *(f"{part}_mask" for part in PARTS)}
 
 
 def to_data(graph: RawGraph, *, sparse_features: bool = False) -> Data:
@@ -30,6 +39,9 @@ def to_data(graph: RawGraph, *, sparse_features: bool = False) -> Data:
         data.edge_weight = torch.from_numpy(graph.edge_weight)
     if graph.edge_attr is not None:
         data.edge_attr = torch.from_numpy(graph.edge_attr)
+    if graph.parts is not None:
+        for number, part in enumerate(PARTS, start=1):
+            data[f"{part}_mask"] = torch.from_numpy(graph.parts == number)
     data.name, data.source, data.sha256 = graph.name, graph.source, graph.sha256
     data.directed = graph.directed
     data.node_names = list(graph.node_names)
@@ -38,14 +50,59 @@ def to_data(graph: RawGraph, *, sparse_features: bool = False) -> Data:
     return data
 
 
+def from_data(data: Data) -> RawGraph:
+    """Turn a PyG `Data` back into a graph that can be written to a file, or say why it cannot."""
+    if data.edge_index is None:
+        raise DatasetError("The Data has no edge_index, so it is no graph. Set data.edge_index.")
+    name = str(getattr(data, "name", None) or "graph")
+    if unknown := sorted(set(data.keys()) - _KNOWN):
+        _log.warning("%s: not saved, because cagat has no place for them: %s", name, ", ".join(unknown))
+    nodes = int(data.num_nodes or 0)
+    labels = np.full(nodes, -1) if data.y is None else _numpy(data.y)
+    if labels.ndim != 1 or labels.dtype.kind not in "iu":
+        raise DatasetError(
+            f"{name}: y must be one integer a node, but has shape {labels.shape} and type {labels.dtype}."
+        )
+    weight, attr, directed = getattr(data, "edge_weight", None), data.edge_attr, getattr(data, "directed", None)
+    return RawGraph(
+        edge_index=_numpy(data.edge_index),
+        features=one_hot(nodes) if data.x is None else _features(data.x),
+        labels=labels.astype(np.int64),
+        node_names=list(getattr(data, "node_names", None) or map(str, range(nodes))),
+        class_names=list(getattr(data, "class_names", None) or map(str, range(int(labels.max(initial=-1)) + 1))),
+        feature_names=list(getattr(data, "feature_names", None) or ()),
+        edge_weight=None if weight is None else as_float32("edge_weight", _numpy(weight)),
+        edge_attr=None if attr is None else as_float32("edge_attr", _numpy(attr).reshape(len(attr), -1)),
+        parts=_parts(data, nodes),
+        directed=not data.is_undirected() if directed is None else bool(directed),
+        name=name,
+    ).check()
+
+
+def _numpy(tensor: Tensor) -> NDArray[Any]:
+    return tensor.detach().cpu().numpy()
+
+
+def _features(x: Tensor) -> Features:
+    if x.layout is torch.strided:
+        return as_float32("x", _numpy(x))
+    x = x.to_sparse_csr()
+    return checked_csr("x", _numpy(x.values()), _numpy(x.col_indices()), _numpy(x.crow_indices()), (len(x), x.size(1)))
+
+
+def _parts(data: Data, nodes: int) -> NDArray[np.int8] | None:
+    parts = np.zeros(nodes, dtype=np.int8)
+    for number, part in enumerate(PARTS, start=1):
+        if f"{part}_mask" in data:
+            parts[_numpy(data[f"{part}_mask"])] = number
+    return parts if parts.any() else None
+
+
 def _dense_tensor(graph: RawGraph) -> Tensor:
     rows, columns = graph.features.shape
-    needed, free = 4 * rows * columns, psutil.virtual_memory().available
-    if needed > free // 2:
-        raise DatasetError(
-            f"{graph.name}: {rows} x {columns} dense features take {needed / 2**30:.1f} GiB, more than half of the "
-            f"{free / 2**30:.1f} GiB that are free. Load them with sparse=True."
-        )
+    require_memory(
+        f"{graph.name}: {rows} x {columns} dense features", 4 * rows * columns, "Load them with sparse=True."
+    )
     dense = graph.features.toarray() if sparse.issparse(graph.features) else graph.features
     return torch.from_numpy(np.ascontiguousarray(dense, dtype=np.float32))
 

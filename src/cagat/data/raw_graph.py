@@ -31,7 +31,7 @@ class RawGraph:
         feature_names: One name a column of `features`, or none at all.
         edge_weight: float32 array, one number an edge, or `None`.
         edge_attr: float32 array, one row an edge, or `None`.
-        parts: int8 array that gives a user's own split (see :mod:`cagat.data.splits`), or `None`.
+        parts: int8 array with the user's own split, by the numbers of :mod:`cagat.data.parts`, or `None`.
         directed: Whether the direction of the edges is meant.
         name: What to call the graph.
         source: Where it came from, in words.
@@ -72,6 +72,8 @@ class RawGraph:
                 f"{self.name}: label {worst} is out of range: there are {len(self.class_names)} classes, "
                 "so labels are 0 to one less, or -1 for none."
             )
+        if self.parts is not None and (self.parts.min() < 0 or self.parts.max() > 3):
+            raise DatasetError(f"{self.name}: parts must be 0 (none), 1 (train), 2 (val) or 3 (test).")
         self._check_finite()
         return self
 

@@ -74,6 +74,49 @@ def split(
     return _parts(labels, np.concatenate(train), np.concatenate(val))
 
 
+def split_fractions(
+    y: Tensor,
+    train: float = 0.1,
+    val: float = 0.1,
+    seed: int = 0,
+    *,
+    class_names: Sequence[str] | None = None,
+) -> Split:
+    """Draw a split that takes the same fraction of every class.
+
+    As in :func:`split`, a pure function of its arguments. Of a class with n nodes, `round(train * n)` train and
+    `round(val * n)` validate, where a half is rounded up.
+
+    Args:
+        y: The class of each node, -1 for none. Unlabelled nodes are in no part.
+        train: Fraction of training nodes, more than 0.
+        val: Fraction of validation nodes; together they must leave some nodes for test.
+        seed: 0 to 2**32 - 1.
+        class_names: Used in errors only.
+
+    Raises:
+        DatasetError: A class is too small to have a node in each part; it is named.
+    """
+    labels, order = _shuffled(y, seed)
+    if not (train > 0 and val >= 0 and train + val < 1):
+        raise DatasetError(
+            f"A split by fractions needs train > 0, val >= 0 and train + val < 1, but they are {train} and {val}."
+        )
+    parts: tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]] = ([], [])
+    for label in range(int(labels.max(initial=-1)) + 1):
+        members = order[labels[order] == label]
+        first, second = (int(fraction * len(members) + 0.5) for fraction in (train, val))
+        if first == 0 or (val > 0 and second == 0) or first + second >= len(members):
+            raise DatasetError(
+                f"Class {_name(label, class_names)} has {len(members)} labelled nodes, of which {train:g} for training "
+                f"and {val:g} for validation make {first} and {second}; each part, and test too, needs at least one. "
+                "Choose other fractions, or merge or remove the class."
+            )
+        parts[0].append(members[:first])
+        parts[1].append(members[first : first + second])
+    return _parts(labels, np.concatenate(parts[0]), np.concatenate(parts[1]))
+
+
 def _shuffled(y: Tensor, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The labels, and all labelled nodes in the random order of the seed."""
     labels = y.detach().cpu().numpy()

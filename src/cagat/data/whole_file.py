@@ -10,7 +10,7 @@ from typing import BinaryIO
 from cagat.errors import DatasetError
 
 
-def written_whole(path: Path, write: Callable[[BinaryIO], None]) -> None:
+def written_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Call `write` with a temporary file beside `path`, and move it there when, and only when, all went well."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,140 @@
+"""`cagat data`: list, inspect, fetch and convert graphs."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cagat.cli.messages import show_messages
+
+if TYPE_CHECKING:
+    from cagat.data.sources import Progress
+
+app = typer.Typer(help="Graphs to learn on: list, inspect, fetch, convert.", no_args_is_help=True)
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option(help="Where published graphs are looked for and put; else CAGAT_DATA, else your cache directory."),
+]
+Directed = Annotated[bool, typer.Option("--directed", help="Keep the direction of edges.")]
+LargestComponent = Annotated[bool, typer.Option("--largest-component", help="Take only the largest component.")]
+
+
+@app.command("list")
+def list_graphs(data_dir: DataDir = None) -> None:
+    """List the graphs that have a name."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from cagat.data.fetching import data_directory
+    from cagat.data.published import PUBLISHED
+
+    table = Table("name", "nodes", "edges", "features", "classes", "where", "what", box=None, pad_edge=False)
+    folder = data_directory(data_dir)
+    for graph in PUBLISHED.values():
+        here = "in the package" if graph.embedded else "to be fetched"
+        place = "local" if (folder / f"{graph.name}.npz").is_file() else here
+        numbers = (graph.nodes, graph.edges, graph.features, graph.classes)
+        table.add_row(graph.name, *map(str, numbers), place, graph.about)
+    table.add_row("digits", "1797", "9928", "64", "10", "made here", "images of digits, joined to the nearest eight")
+    table.add_row("karate", "34", "78", "34", "2", "made here", "members of a karate club, friendships, clubs")
+    table.add_row("synthetic", *["any"] * 4, "made here", "random blocks, to try out sizes (see below)")
+    console = Console()
+    console.print(table)
+    console.print(f"\nLocal directory: {folder}", soft_wrap=True)
+    console.print(
+        "Own graphs: give a directory with edges.csv, features.csv and labels.csv, an .npz or a .safetensors."
+    )
+
+
+@app.command()
+def info(
+    name: Annotated[str, typer.Argument(help="A name of the list, or the path of a graph.")],
+    data_dir: DataDir = None,
+    directed: Directed = False,
+    largest_component: LargestComponent = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Show the size, the classes and the source of a graph."""
+    show_messages()
+    from cagat.data import load, summarize
+
+    with _progress_bar() as progress:
+        data = load(
+            name,
+            data_dir,
+            sparse=True,
+            directed=directed or None,
+            largest_component=largest_component or None,
+            progress=progress,
+        )
+    summary = summarize(data)
+    if as_json:
+        typer.echo(json.dumps(summary))
+        return
+    sizes = zip(data.class_names, summary["class_sizes"], strict=True)
+    summary["class_sizes"] = ", ".join(f"{label} {size}" for label, size in sizes) or "none"
+    for key, value in summary.items():
+        typer.echo(f"{key.replace('_', ' '):12} {'none' if value is None else value}")
+
+
+@app.command()
+def fetch(
+    names: Annotated[list[str], typer.Argument(help="Names of the list.")],
+    data_dir: DataDir = None,
+) -> None:
+    """Fetch published graphs into the local directory, from the first source that has them."""
+    show_messages()
+    from cagat.data import fetch as fetch_graph
+
+    for name in names:
+        with _progress_bar() as progress:
+            path = fetch_graph(name, data_dir, progress=progress)
+        typer.echo(f"{name}: {path}")
+
+
+@app.command()
+def convert(
+    out: Annotated[Path, typer.Argument(help="The file to write: .npz or .safetensors.")],
+    edges: Annotated[Path, typer.Option(help="Table with the columns source, target and perhaps weight, ...")],
+    features: Annotated[
+        Path | None, typer.Option(help="Table: node and one column a feature; or node,feature,value.")
+    ] = None,
+    labels: Annotated[Path | None, typer.Option(help="Table: node, label and perhaps split.")] = None,
+    splits: Annotated[Path | None, typer.Option(help="Table: node and split (train, val, test).")] = None,
+    directed: Directed = False,
+    largest_component: LargestComponent = False,
+) -> None:
+    """Join the tables of a graph (CSV, TSV or Parquet) in one file that loads at once."""
+    show_messages()
+    from cagat.data import convert as convert_tables
+
+    graph = convert_tables(out, edges, features, labels, splits, directed=directed, largest_component=largest_component)
+    count = graph.edge_index.shape[1] // (1 if directed else 2)
+    labelled = int((graph.labels >= 0).sum())
+    typer.echo(
+        f"{out}: {graph.num_nodes} nodes, {count} {'directed' if directed else 'undirected'} edges, "
+        f"{graph.features.shape[1]} features, {len(graph.class_names)} classes, {labelled} labelled nodes"
+    )
+
+
+@contextmanager
+def _progress_bar() -> "Iterator[Progress]":
+    """Give a function that shows a bar for each file that comes in, on a terminal and nowhere else."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def show(file: str, done: int, total: int | None) -> None:
+            if file not in tasks:
+                tasks[file] = bars.add_task(file, total=total)
+            bars.update(tasks[file], completed=done, total=total)
+
+        yield show

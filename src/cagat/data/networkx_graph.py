@@ -1,0 +1,72 @@
+"""Graphs from networkx."""
+
+from typing import Any
+
+import networkx
+import numpy as np
+from numpy.typing import NDArray
+from torch_geometric.data import Data
+
+from cagat.data.csr import as_float32
+from cagat.data.prepare import prepare
+from cagat.data.raw_graph import Features, RawGraph, one_hot
+from cagat.data.tables.columns import in_order
+from cagat.errors import DatasetError
+
+
+def from_networkx(
+    graph: networkx.Graph,
+    *,
+    features: str | None = "x",
+    label: str | None = "label",
+    weight: str | None = "weight",
+    directed: bool | None = None,
+    largest_component: bool = False,
+    sparse: bool = False,
+) -> Data:
+    """Turn a networkx graph into a `Data`; nodes keep their order, and `str(node)` is a node's name.
+
+    Args:
+        graph: Directed or not; parallel edges are merged.
+        features: The node attribute that holds a list of numbers; a node without it has zeros. If no node has it,
+            every node is a feature of its own.
+        label: The node attribute that holds the class; a node without it, or with `None`, is unlabelled.
+        weight: The edge attribute that holds the weight; if some edges have it, the others weigh 1.
+        directed: Whether to keep directions; `None` for what the graph is.
+        largest_component: Whether to take only the largest component.
+        sparse: Whether `x` becomes a sparse CSR tensor.
+    """
+    number = {node: place for place, node in enumerate(graph)}
+    edges = [(number[source], number[target]) for source, target in graph.edges()]
+    weights = [value for _, _, value in graph.edges(data=weight)] if weight else []
+    weighted = any(value is not None for value in weights)
+    classes, labels = _named_labels([graph.nodes[node].get(label) if label else None for node in graph])
+    raw = RawGraph(
+        edge_index=np.array(edges, dtype=np.int64).reshape(-1, 2).T,
+        features=_stacked([graph.nodes[node].get(features) if features else None for node in graph]),
+        labels=labels,
+        node_names=[str(node) for node in graph],
+        class_names=classes,
+        edge_weight=np.array([1 if w is None else w for w in weights], dtype=np.float32) if weighted else None,
+        directed=graph.is_directed(),
+        name=graph.name or "graph",
+        source="a networkx graph",
+    )
+    return prepare(raw, sparse=sparse, directed=directed, largest_component=largest_component)
+
+
+def _stacked(rows: list[Any]) -> Features:
+    lengths = {len(row) for row in rows if row is not None}
+    if not lengths:
+        return one_hot(len(rows))
+    if len(lengths) > 1:
+        raise DatasetError(f"Nodes have features of different lengths: {', '.join(map(str, sorted(lengths)))}.")
+    zeros = np.zeros(lengths.pop(), dtype=np.float32)
+    return as_float32("features", np.array([zeros if row is None else row for row in rows]))
+
+
+def _named_labels(values: list[Any]) -> tuple[list[str], NDArray[np.int64]]:
+    names = list(dict.fromkeys(str(value) for value in values if value is not None))
+    classes = [names[place] for place in in_order(names)]
+    number = {name: place for place, name in enumerate(classes)}
+    return classes, np.array([-1 if value is None else number[str(value)] for value in values], dtype=np.int64)

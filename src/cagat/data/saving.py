@@ -1,0 +1,22 @@
+"""Write a graph to a file."""
+
+from pathlib import Path
+
+from cagat.data.npz import write_npz
+from cagat.data.raw_graph import RawGraph
+from cagat.data.tensors import write_safetensors
+from cagat.errors import DatasetError
+
+_WRITERS = {".npz": write_npz, ".safetensors": write_safetensors}
+
+
+def check_suffix(path: Path) -> None:
+    """Raise :class:`DatasetError` unless the ending of the path is one that graphs are written with."""
+    if path.suffix not in _WRITERS:
+        raise DatasetError(f"{path}: a graph is written to a file that ends in {' or '.join(_WRITERS)}. Rename it.")
+
+
+def write_graph(path: Path, graph: RawGraph) -> None:
+    """Write a graph in the form that the ending of the path names."""
+    check_suffix(path)
+    _WRITERS[path.suffix](path, graph)

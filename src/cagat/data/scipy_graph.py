@@ -1,0 +1,72 @@
+"""Graphs from scipy's sparse matrices."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse as scipy_sparse
+from torch_geometric.data import Data
+
+from cagat.data.csr import as_float32
+from cagat.data.prepare import prepare
+from cagat.data.raw_graph import Features, RawGraph, one_hot
+from cagat.errors import DatasetError
+
+
+def from_scipy(
+    adjacency: Any,
+    features: Any = None,
+    labels: ArrayLike | None = None,
+    *,
+    node_names: Sequence[str] | None = None,
+    class_names: Sequence[str] | None = None,
+    directed: bool = False,
+    largest_component: bool = False,
+    sparse: bool = False,
+) -> Data:
+    """Turn a sparse adjacency matrix into a `Data`.
+
+    Args:
+        adjacency: Square; entry (i, j) is the edge from i to j. Entries that are not all 1 are weights, zeros no edges.
+        features: One row a node, sparse or dense; without them, every node is a feature of its own.
+        labels: One integer a node, -1 for unlabelled.
+        node_names: One a node; without them, their numbers.
+        class_names: One a class; without them, their numbers.
+        directed: Whether to keep directions.
+        largest_component: Whether to take only the largest component.
+        sparse: Whether `x` becomes a sparse CSR tensor.
+    """
+    edges = scipy_sparse.coo_matrix(adjacency)
+    if edges.shape[0] != edges.shape[1]:
+        raise DatasetError(f"The adjacency matrix has shape {edges.shape}; it must be square.")
+    nodes, present = edges.shape[0], edges.data != 0
+    weight = as_float32("adjacency", edges.data[present])
+    y = np.full(nodes, -1) if labels is None else np.asarray(labels)
+    if y.ndim != 1 or y.dtype.kind not in "iu":
+        raise DatasetError(f"labels must be one integer a node, but have shape {y.shape} and type {y.dtype}.")
+    raw = RawGraph(
+        edge_index=np.stack([edges.row[present], edges.col[present]]).astype(np.int64),
+        features=one_hot(nodes) if features is None else _matrix(features),
+        labels=y.astype(np.int64),
+        node_names=list(node_names) if node_names is not None else [str(node) for node in range(nodes)],
+        class_names=list(class_names)
+        if class_names is not None
+        else [str(c) for c in range(int(y.max(initial=-1)) + 1)],
+        edge_weight=None if (weight == 1).all() else weight,
+        directed=directed,
+        source="a scipy matrix",
+    )
+    return prepare(raw, sparse=sparse, largest_component=largest_component)
+
+
+def _matrix(features: Any) -> Features:
+    if scipy_sparse.issparse(features):
+        matrix = scipy_sparse.csr_matrix(features)
+        matrix.sum_duplicates()
+        matrix.data = as_float32("features", matrix.data)
+        return matrix
+    array = np.asarray(features)
+    if array.ndim != 2:
+        raise DatasetError(f"features must have one row a node, but have shape {array.shape}.")
+    return as_float32("features", array)

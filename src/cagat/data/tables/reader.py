@@ -1,0 +1,91 @@
+"""Read one table from a file, in columns and block by block."""
+
+import csv
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from cagat.data.memory import require_memory
+from cagat.data.tables.layout import Layout
+from cagat.errors import DatasetError
+
+FindLayout = Callable[[str, Sequence[str]], Layout]
+
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+SUFFIXES = (*_DELIMITERS, ".parquet")
+_BLOCK_BYTES = 2**24
+_LONGEST_HEADER = 2**24
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+
+
+def read_table(path: Path, find_layout: FindLayout) -> tuple[Any, Layout]:
+    """Read a CSV, TSV or Parquet file.
+
+    Returns:
+        A `pyarrow.Table` whose texts are dictionary-encoded and whose numbers are float32, and its layout.
+    """
+    if path.suffix.lower() not in SUFFIXES:
+        raise DatasetError(
+            f"{path}: a table ends in {', '.join(SUFFIXES)}, not in {path.suffix!r}. Rename or convert it."
+        )
+    if not path.is_file():
+        raise DatasetError(f"{path}: there is no such file. Check the path.")
+    read = _read_parquet if path.suffix.lower() == ".parquet" else _read_text
+    try:
+        return read(path, find_layout)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError, csv.Error) as error:
+        message = str(error).splitlines()[0]
+        raise DatasetError(
+            f"{path}: {message}. Numbers must be numbers, and every line must have all columns."
+        ) from error
+    except OSError as error:
+        raise DatasetError(f"{path}: cannot be read ({error}). Copy or write it again.") from error
+
+
+def _read_text(path: Path, find_layout: FindLayout) -> tuple[Any, Layout]:
+    delimiter = _DELIMITERS[path.suffix.lower()]
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        first = stream.readline(_LONGEST_HEADER)
+    if not first.strip():
+        raise DatasetError(f"{path}: the file is empty, or its first line is. The first line must name the columns.")
+    header = [cell.strip() for cell in next(csv.reader([first], delimiter=delimiter))]
+    layout = _checked(path, find_layout(str(path), header))
+    wanted = (*layout.texts, *layout.numbers)
+    reader = pyarrow.csv.open_csv(
+        path,
+        pyarrow.csv.ReadOptions(
+            column_names=list(layout.columns), skip_rows=int(layout.has_header), block_size=_BLOCK_BYTES
+        ),
+        pyarrow.csv.ParseOptions(delimiter=delimiter),
+        pyarrow.csv.ConvertOptions(
+            column_types={column: _TEXT if column in layout.texts else pa.float32() for column in wanted},
+            include_columns=list(wanted),
+            null_values=[""],
+            strings_can_be_null=True,
+        ),
+    )
+    with reader:
+        return pa.Table.from_batches(list(reader), reader.schema), layout
+
+
+def _read_parquet(path: Path, find_layout: FindLayout) -> tuple[Any, Layout]:
+    file = pyarrow.parquet.ParquetFile(path)
+    layout = _checked(path, find_layout(str(path), file.schema_arrow.names))
+    rows, columns = file.metadata.num_rows, len(layout.columns)
+    require_memory(f"{path}: {rows} rows of {columns} columns", 8 * rows * columns, "Use a machine with more memory.")
+    wanted = [*layout.texts, *layout.numbers]
+    texts = [column for column in layout.texts if pa.types.is_string(file.schema_arrow.field(column).type)]
+    file = pyarrow.parquet.ParquetFile(path, read_dictionary=texts)
+    batches = list(file.iter_batches(columns=wanted))
+    return (pa.Table.from_batches(batches) if batches else file.schema_arrow.empty_table()), layout
+
+
+def _checked(path: Path, layout: Layout) -> Layout:
+    for column in layout.columns:
+        if layout.columns.count(column) > 1:
+            raise DatasetError(f"{path}: the column {column!r} is there twice. Give each column a name of its own.")
+    return layout
