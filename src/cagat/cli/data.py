@@ -31,6 +31,7 @@ def list_graphs(data_dir: DataDir = None) -> None:
 
     from cagat.data.fetching import data_directory
     from cagat.data.published import PUBLISHED
+    from cagat.data.synthetic import Synthetic
 
     table = Table("name", "nodes", "edges", "features", "classes", "where", "what", box=None, pad_edge=False)
     folder = data_directory(data_dir)
@@ -39,15 +40,13 @@ def list_graphs(data_dir: DataDir = None) -> None:
         place = "local" if (folder / f"{graph.name}.npz").is_file() else here
         numbers = (graph.nodes, graph.edges, graph.features, graph.classes)
         table.add_row(graph.name, *map(str, numbers), place, graph.about)
-    table.add_row("digits", "1797", "9928", "64", "10", "made here", "images of digits, joined to the nearest eight")
-    table.add_row("karate", "34", "78", "34", "2", "made here", "members of a karate club, friendships, clubs")
-    table.add_row("synthetic", *["any"] * 4, "made here", "random blocks, to try out sizes (see below)")
-    console = Console()
-    console.print(table)
-    console.print(f"\nLocal directory: {folder}", soft_wrap=True)
-    console.print(
-        "Own graphs: give a directory with edges.csv, features.csv and labels.csv, an .npz or a .safetensors."
-    )
+    table.add_row("digits", "1797", "9928", "64", "10", "made here", "images, joined to the nearest eight")
+    table.add_row("karate", "34", "78", "34", "2", "made here", "friends in a karate club")
+    table.add_row("synthetic", *["any"] * 4, "made here", "random blocks, of any size")
+    Console().print(table)
+    typer.echo(f"\nLocal directory: {folder}")
+    typer.echo(f"Synthetic:       {Synthetic().words}, or any part of it")
+    typer.echo("Own graphs:      a directory with edges.csv, features.csv and labels.csv, an .npz or a .safetensors")
 
 
 @app.command()

@@ -12,7 +12,8 @@ from cagat.data.sources import Progress
 from cagat.errors import DatasetError
 
 _log = logging.getLogger(__name__)
-_EMBEDDED = Path(__file__).parent / "embedded"
+EMBEDDED = Path(__file__).parent / "embedded"
+"""The directory in the package that holds what comes with it."""
 
 
 def data_directory(data_dir: Path | str | None = None) -> Path:
@@ -45,7 +46,7 @@ def fetch(name: str, data_dir: Path | str | None = None, *, progress: Progress |
         return local
     if graph.embedded:
         _log.info("%s: not in the local directory %s, so the one in the package is used", name, folder)
-        return _EMBEDDED / f"{name}.npz"
+        return EMBEDDED / f"{name}.npz"
     return _fetch_remote(graph, local, progress or (lambda file, done, total: None))
 
 

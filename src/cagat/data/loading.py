@@ -2,11 +2,12 @@
 
 import difflib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from torch_geometric.data import Data
 
-from cagat.data.fetching import fetch
+from cagat.data.fetching import EMBEDDED, fetch
 from cagat.data.npz import read_npz
 from cagat.data.prepare import prepare
 from cagat.data.published import PUBLISHED
@@ -54,7 +55,10 @@ def load(
     if name in PUBLISHED:
         if directed:
             raise DatasetError(f"{name} is used undirected, as in the paper. Leave directed out.")
-        graph = read_npz(fetch(name, data_dir, progress=progress), name=name)
+        path = fetch(name, data_dir, progress=progress)
+        graph = read_npz(path, name=name)
+        if path.parent == EMBEDDED:
+            graph = replace(graph, source="embedded in the package")
         # What is strange about the paper's graphs is known, and taking their largest component is the protocol.
         graph, _ = tidy(graph, largest_component=largest_component is not False)
         return to_data(graph, sparse_features=sparse)

@@ -34,7 +34,7 @@ class PublishedGraph:
 
     Args:
         name: As the user writes it; the file is called `NAME.npz`.
-        about: What nodes, edges, features and classes are.
+        about: What the nodes are; edges are citations, features words.
         nodes: In the largest component.
         edges: Undirected, without self-loops.
         features: Columns.
@@ -58,26 +58,24 @@ class PublishedGraph:
 PUBLISHED = {
     graph.name: graph
     for graph in (
-        PublishedGraph(
-            "cora", "machine learning papers, citations, words, topics", 2485, 5069, 1433, 7, (_CORA,), embedded=True
-        ),
+        PublishedGraph("cora", "papers on machine learning, by topic", 2485, 5069, 1433, 7, (_CORA,), embedded=True),
         PublishedGraph(
             "citeseer",
-            "computer science papers, citations, words, fields",
+            "papers on computer science, by field",
             *(2110, 3668, 3703, 6),
             sums=(_CITESEER,),
             sources=(HttpsFile(f"{_GNN_BENCHMARK}/citeseer.npz", _CITESEER),),
         ),
         PublishedGraph(
             "cora_ml",
-            "machine learning papers of a larger Cora, citations, words",
+            "papers on machine learning, other ones",
             *(2810, 7981, 2879, 7),
             sums=(_CORA_ML,),
             sources=(HttpsFile(f"{_PPNP}/cora_ml.npz", _CORA_ML),),
         ),
         PublishedGraph(
             "pubmed",
-            "papers on diabetes, citations, weighted words, types of diabetes",
+            "papers on diabetes, by its type",
             *(19717, 44324, 500, 3),
             sums=(_PUBMED_NPZ, _PUBMED_CONVERTED),
             sources=(

@@ -57,19 +57,23 @@ class Synthetic:
             given[key] = int(value)
         return cls(**given)
 
+    @property
+    def words(self) -> str:
+        """What :meth:`parse` reads."""
+        return "synthetic:" + ",".join(f"{name}={value}" for name, value in vars(self).items())
+
     def graph(self) -> RawGraph:
         """Draw the graph."""
         random = np.random.RandomState(self.seed)  # Like splits: a stream that NumPy will not change.
         labels = np.arange(self.nodes) % self.classes
         random.shuffle(labels)
-        settings = ",".join(f"{name}={value}" for name, value in vars(self).items())
         return RawGraph(
             edge_index=self._edges(random, labels),
             features=self._features(random, labels),
             labels=labels.astype(np.int64),
             node_names=[str(node) for node in range(self.nodes)],
             class_names=[str(label) for label in range(self.classes)],
-            name=f"synthetic:{settings}",
+            name=self.words,
             source="drawn at random",
         )
 
