@@ -13,11 +13,33 @@ import numpy as np
 
 HERE = Path(__file__).parent
 CUISINES = {
-    "italian": "basil tomato mozzarella parmesan oregano ricotta prosciutto polenta risotto pine-nut".split(),
-    "japanese": "miso nori dashi tofu wasabi soba sesame matcha daikon shiso".split(),
-    "mexican": "tortilla avocado chili coriander lime black-bean corn cumin jalapeno tomatillo".split(),
+    "italian": [
+        "basil",
+        "tomato",
+        "mozzarella",
+        "parmesan",
+        "oregano",
+        "ricotta",
+        "prosciutto",
+        "polenta",
+        "risotto",
+        "pine-nut",
+    ],
+    "japanese": ["miso", "nori", "dashi", "tofu", "wasabi", "soba", "sesame", "matcha", "daikon", "shiso"],
+    "mexican": [
+        "tortilla",
+        "avocado",
+        "chili",
+        "coriander",
+        "lime",
+        "black-bean",
+        "corn",
+        "cumin",
+        "jalapeno",
+        "tomatillo",
+    ],
 }
-COMMON = "salt onion garlic oil rice egg pepper sugar flour butter".split()
+COMMON = ["salt", "onion", "garlic", "oil", "rice", "egg", "pepper", "sugar", "flour", "butter"]
 RECIPES_PER_CUISINE, LABELLED_PER_CUISINE, PARTNERS = 80, 60, 4
 
 
