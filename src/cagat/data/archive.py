@@ -1,0 +1,97 @@
+"""Read and write the arrays of an `.npz` without executing anything and without trusting its sizes."""
+
+import io
+import math
+import os
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import psutil
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from cagat.data.whole_file import written_whole
+from cagat.errors import DatasetError
+
+_LONGEST_HEADER = 10_000
+_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError, RuntimeError)
+
+
+def read_arrays(path: Path, wanted: Iterable[str]) -> dict[str, NDArray[Any]]:
+    """Read those of the `wanted` arrays that the archive holds; any other member is never even unpacked.
+
+    Raises:
+        DatasetError: The file is no archive of arrays, a wanted array holds Python objects (which only unpickling
+            could restore, and unpickling executes code), or the arrays would not fit into memory.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = _members(path, archive, set(wanted))
+            return {key: _read_member(path, archive, member) for key, member in members.items()}
+    except DatasetError:
+        raise
+    except FileNotFoundError:
+        raise DatasetError(f"{path}: there is no such file. Check the path.") from None
+    except _BROKEN as error:
+        raise DatasetError(f"{path}: not a readable .npz archive ({error}). Copy or download it again.") from error
+
+
+def _members(path: Path, archive: zipfile.ZipFile, wanted: set[str]) -> dict[str, zipfile.ZipInfo]:
+    members: dict[str, zipfile.ZipInfo] = {}
+    for member in archive.infolist():
+        key = member.filename.removesuffix(".npy")
+        if key in wanted and key in members:
+            raise DatasetError(f"{path}: the array {key!r} is there twice. Write the file again.")
+        if key in wanted:
+            members[key] = member
+    size, free = sum(member.file_size for member in members.values()), psutil.virtual_memory().available
+    if size > free // 2:
+        raise DatasetError(
+            f"{path}: its arrays unpack to {size / 2**30:.1f} GiB, more than half of the {free / 2**30:.1f} GiB "
+            "of free memory. If the file is to be trusted, use a machine with more memory."
+        )
+    return members
+
+
+def _read_member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+    with archive.open(member) as stream:
+        return _read_array(f"{path}, array {member.filename!r}", stream, member.file_size)
+
+
+def _read_array(what: str, stream: Any, size: int) -> NDArray[Any]:
+    version = npy.read_magic(stream)
+    read_header = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
+    if read_header is None:
+        raise DatasetError(f"{what}: .npy version {version} is not known. Save it again with numpy.savez.")
+    shape, fortran_order, dtype = read_header(stream, max_header_size=_LONGEST_HEADER)
+    if dtype.hasobject or dtype.kind not in "biufSU":
+        raise DatasetError(
+            f"{what}: has type {dtype}, but only numbers and texts are read, because unpickling objects would execute "
+            "code from the file. Save the array with a plain type."
+        )
+    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize > size:
+        raise DatasetError(f"{what}: says it has shape {shape} and type {dtype}, but holds only {size} bytes.")
+    content = stream.read(math.prod(shape) * dtype.itemsize + 1)
+    if len(content) != math.prod(shape) * dtype.itemsize:
+        raise DatasetError(f"{what}: shape {shape} and type {dtype} do not fit the {len(content)} bytes it holds.")
+    array = np.frombuffer(content, dtype=dtype)
+    return array.reshape(shape, order="F" if fortran_order else "C")
+
+
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write an `.npz` whose bytes depend on nothing but the arrays: no times, no compression, keys in order."""
+
+    def write(stream: BinaryIO) -> None:
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+            for key in sorted(arrays):
+                buffer = io.BytesIO()
+                npy.write_array(buffer, np.ascontiguousarray(arrays[key]), version=(1, 0), allow_pickle=False)
+                member = zipfile.ZipInfo(f"{key}.npy", date_time=(1980, 1, 1, 0, 0, 0))
+                member.create_system, member.external_attr = 3, 0o644 << 16
+                archive.writestr(member, buffer.getvalue())
+
+    written_whole(Path(os.fspath(path)), write)

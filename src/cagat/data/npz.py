@@ -1,0 +1,173 @@
+"""Graphs in `.npz` files: the forms of gnn-benchmark and ppnp, and what cagat adds to the first of them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from cagat.data.archive import read_arrays, write_arrays
+from cagat.data.file_sha256 import file_sha256
+from cagat.data.raw_graph import Features, RawGraph, one_hot
+from cagat.errors import DatasetError
+
+Arrays = dict[str, NDArray[Any]]
+
+_MATRIX = ("data", "indices", "indptr", "shape")
+_PREFIXES = {"adjacency": ("adj_", "adj_matrix."), "attributes": ("attr_", "attr_matrix.")}
+_KEYS = {
+    *(prefix + part for prefixes in _PREFIXES.values() for prefix in prefixes for part in _MATRIX),
+    *("attr_matrix", "labels", "node_names", "class_names", "attr_names"),
+    *("edge_attr", "parts", "directed"),
+}
+_MOST_NAME_BYTES = 2**30
+
+
+def read_npz(path: Path, *, name: str | None = None) -> RawGraph:
+    """Read a graph from an `.npz`.
+
+    The adjacency matrix is CSR under `adj_*` (gnn-benchmark) or `adj_matrix.*` (ppnp), entry (i, j) the edge from i to
+    j; the features are CSR under `attr_*` or `attr_matrix.*`, or dense under `attr_matrix`. A matrix without `data` is
+    all ones. Adjacency entries that are not all 1 are edge weights, and zeros are no edges. `labels`, `node_names`,
+    `class_names` and `attr_names` are optional; so are cagat's own `edge_attr` (one row an entry of the adjacency
+    matrix), `parts` (a split) and `directed`. Anything else in the file is left alone, unread.
+    """
+    arrays, what = read_arrays(path, _KEYS), name or path.stem
+    adjacency = _matrix(what, arrays, "adjacency")
+    if adjacency is None:
+        raise DatasetError(f"{path}: holds no adjacency matrix (adj_indices, adj_indptr, adj_shape). Is it a graph?")
+    if adjacency.shape[0] != adjacency.shape[1]:
+        raise DatasetError(f"{path}: the adjacency matrix has shape {adjacency.shape}; it must be square.")
+    nodes = adjacency.shape[0]
+    features = _matrix(what, arrays, "attributes")
+    if features is None:
+        features = _dense(what, arrays["attr_matrix"]) if "attr_matrix" in arrays else one_hot(nodes)
+    labels = _labels(what, arrays.get("labels"), nodes)
+    edge = adjacency.tocoo()
+    present = edge.data != 0
+    weight = edge.data[present]
+    return RawGraph(
+        edge_index=np.stack([edge.row, edge.col]).astype(np.int64)[:, present],
+        features=features,
+        labels=labels,
+        node_names=_names(what, arrays, "node_names") or [str(node) for node in range(nodes)],
+        class_names=_names(what, arrays, "class_names")
+        or [str(label) for label in range(int(labels.max(initial=-1)) + 1)],
+        feature_names=_names(what, arrays, "attr_names"),
+        edge_weight=None if (weight == 1).all() else weight,
+        edge_attr=_dense(what, arrays["edge_attr"])[present] if "edge_attr" in arrays else None,
+        parts=arrays["parts"].astype(np.int8) if "parts" in arrays else None,
+        directed=bool(arrays["directed"].any()) if "directed" in arrays else False,
+        name=what,
+        source=f"file {path}",
+        sha256=file_sha256(path),
+    )
+
+
+def write_npz(path: Path, graph: RawGraph) -> None:
+    """Write a graph in the form of gnn-benchmark, which other tools read too; see :func:`read_npz`."""
+    nodes = graph.num_nodes
+    order = np.lexsort((graph.edge_index[1], graph.edge_index[0]))
+    source, target = graph.edge_index[:, order]
+    weight = np.ones(len(order)) if graph.edge_weight is None else graph.edge_weight[order]
+    arrays: Arrays = {
+        "adj_data": weight.astype(np.float32),
+        "adj_indices": target.astype(np.int32),
+        "adj_indptr": np.concatenate([[0], np.cumsum(np.bincount(source, minlength=nodes))]),
+        "adj_shape": np.array([nodes, nodes]),
+        "labels": graph.labels,
+        "directed": np.array(graph.directed),
+        **_name_arrays(graph),
+    }
+    if sparse.issparse(graph.features):
+        arrays |= {f"attr_{part}": np.asarray(getattr(graph.features, part)) for part in _MATRIX}
+    else:
+        arrays["attr_matrix"] = graph.features
+    if graph.edge_attr is not None:
+        arrays["edge_attr"] = graph.edge_attr[order]
+    if graph.parts is not None:
+        arrays["parts"] = graph.parts
+    write_arrays(path, arrays)
+
+
+def _matrix(what: str, arrays: Arrays, kind: str) -> Any:
+    """The CSR matrix under one of the prefixes of its kind, checked; `None` if there is none."""
+    for prefix in _PREFIXES[kind]:
+        if prefix + "indptr" in arrays:
+            break
+    else:
+        return None
+    try:
+        indices, indptr, shape = (arrays[prefix + part] for part in ("indices", "indptr", "shape"))
+    except KeyError as error:
+        raise DatasetError(f"{what}: {prefix}indptr is there, but {error} is missing. Write the file again.") from None
+    if any(array.dtype.kind not in "iu" for array in (indices, indptr, shape)) or shape.shape != (2,):
+        raise DatasetError(
+            f"{what}: {prefix}indices, {prefix}indptr and {prefix}shape must be integers, shape two of them."
+        )
+    rows, columns = (int(length) for length in shape)
+    indptr = indptr.astype(np.int64)
+    bounds_fit = indptr.shape == (rows + 1,) and indptr[0] == 0 and indptr[-1] == len(indices)
+    if indices.ndim != 1 or not bounds_fit or (np.diff(indptr) < 0).any():
+        raise DatasetError(f"{what}: {prefix}indptr does not fit {rows} rows and {len(indices)} entries.")
+    if len(indices) and not (indices.min() >= 0 and indices.max() < columns):
+        worst = indices.min() if indices.min() < 0 else indices.max()
+        raise DatasetError(f"{what}: {prefix}indices holds {worst}, but columns are 0 to {columns - 1}.")
+    data = _floats(what, arrays[prefix + "data"]) if prefix + "data" in arrays else np.ones(len(indices), np.float32)
+    if data.shape != indices.shape:
+        raise DatasetError(f"{what}: {prefix}data has shape {data.shape}, but there are {len(indices)} entries.")
+    return sparse.csr_matrix((data, indices.astype(np.int32), indptr), shape=(rows, columns))
+
+
+def _floats(what: str, array: NDArray[Any]) -> NDArray[np.float32]:
+    if array.dtype.kind not in "biuf":
+        raise DatasetError(f"{what}: numbers are expected, but an array has type {array.dtype}.")
+    with np.errstate(over="ignore"):  # What overflows becomes infinite, and infinite values are refused by name.
+        return array.astype(np.float32)
+
+
+def _dense(what: str, array: NDArray[Any]) -> Features:
+    if array.ndim != 2:
+        raise DatasetError(f"{what}: a matrix is expected, but an array has shape {array.shape}.")
+    return _floats(what, array)
+
+
+def _labels(what: str, array: NDArray[Any] | None, nodes: int) -> NDArray[np.int64]:
+    if array is None:
+        return np.full(nodes, -1, dtype=np.int64)
+    if array.dtype.kind not in "iu" or array.ndim != 1:
+        raise DatasetError(
+            f"{what}: labels must be one integer a node, -1 for none, "
+            f"but have type {array.dtype} and shape {array.shape}."
+        )
+    if len(array) != nodes:
+        raise DatasetError(f"{what}: there are {len(array)} labels, but the adjacency matrix has {nodes} rows.")
+    return array.astype(np.int64)
+
+
+def _names(what: str, arrays: Arrays, key: str) -> list[str]:
+    array = arrays.get(key)
+    if array is None:
+        return []
+    if array.ndim != 1 or array.dtype.kind not in "SUiu":
+        raise DatasetError(
+            f"{what}: {key} must be a list of texts, but has type {array.dtype} and shape {array.shape}."
+        )
+    try:
+        texts = (name.decode() if isinstance(name, bytes) else str(name) for name in array.tolist())
+        return [text.strip() for text in texts]
+    except UnicodeDecodeError as error:
+        raise DatasetError(f"{what}: {key} holds bytes that are not UTF-8 ({error}).") from None
+
+
+def _name_arrays(graph: RawGraph) -> Arrays:
+    lists = {"node_names": graph.node_names, "class_names": graph.class_names, "attr_names": graph.feature_names}
+    for key, names in lists.items():
+        size = 4 * len(names) * max(map(len, names), default=0)
+        if size > _MOST_NAME_BYTES:
+            raise DatasetError(
+                f"{graph.name}: {key} would take {size / 2**30:.1f} GiB, because an .npz stores every name as "
+                "long as the longest one. Write a .safetensors file instead."
+            )
+    return {key: np.array(names, dtype=np.str_) for key, names in lists.items() if names}

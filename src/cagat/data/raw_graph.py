@@ -1,0 +1,108 @@
+"""A graph as a file holds it: plain arrays, checked before anything is computed from them."""
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from cagat.errors import DatasetError
+
+Features: TypeAlias = Any
+"""A `scipy.sparse.csr_matrix` or a two-dimensional float32 array, one row a node."""
+
+
+def one_hot(nodes: int) -> Features:
+    """The features of a graph that has none: every node is a feature of its own."""
+    return sparse.identity(nodes, dtype=np.float32, format="csr")
+
+
+@dataclass(frozen=True)
+class RawGraph:
+    """What every reader gives and every writer takes.
+
+    Args:
+        edge_index: int64 array of shape `(2, edges)`: sources, then targets, as the file lists them.
+        features: One row a node, sparse (CSR) or dense, float32.
+        labels: int64 array with the class of each node, -1 where there is none.
+        node_names: One name a node.
+        class_names: One name a class.
+        feature_names: One name a column of `features`, or none at all.
+        edge_weight: float32 array, one number an edge, or `None`.
+        edge_attr: float32 array, one row an edge, or `None`.
+        parts: int8 array that gives a user's own split (see :mod:`cagat.data.splits`), or `None`.
+        directed: Whether the direction of the edges is meant.
+        name: What to call the graph.
+        source: Where it came from, in words.
+        sha256: Of the file it came from; empty when there was no single file.
+    """
+
+    edge_index: NDArray[np.int64]
+    features: Features
+    labels: NDArray[np.int64]
+    node_names: list[str]
+    class_names: list[str]
+    feature_names: list[str] = field(default_factory=list)
+    edge_weight: NDArray[np.float32] | None = None
+    edge_attr: NDArray[np.float32] | None = None
+    parts: NDArray[np.int8] | None = None
+    directed: bool = False
+    name: str = "graph"
+    source: str = "memory"
+    sha256: str = ""
+
+    @property
+    def num_nodes(self) -> int:
+        """The number of nodes."""
+        return len(self.labels)
+
+    def check(self) -> "RawGraph":
+        """Return the graph itself, or raise :class:`DatasetError` that names what is wrong and where."""
+        nodes, edges = self.num_nodes, self.edge_index.shape[-1]
+        if nodes == 0:
+            raise DatasetError(f"{self.name}: there are no nodes. Give at least one edge, feature row or label.")
+        self._check_shapes(nodes, edges)
+        if edges and not (self.edge_index.min() >= 0 and self.edge_index.max() < nodes):
+            worst = self.edge_index.min() if self.edge_index.min() < 0 else self.edge_index.max()
+            raise DatasetError(f"{self.name}: an edge names node {worst}, but nodes are 0 to {nodes - 1}.")
+        if self.labels.min() < -1 or self.labels.max() >= len(self.class_names):
+            worst = self.labels.min() if self.labels.min() < -1 else self.labels.max()
+            raise DatasetError(
+                f"{self.name}: label {worst} is out of range: there are {len(self.class_names)} classes, "
+                "so labels are 0 to one less, or -1 for none."
+            )
+        self._check_finite()
+        return self
+
+    def _check_shapes(self, nodes: int, edges: int) -> None:
+        lengths = {
+            "node_names": (len(self.node_names), nodes),
+            "features (rows)": (self.features.shape[0], nodes),
+            "edge_weight": (edges if self.edge_weight is None else len(self.edge_weight), edges),
+            "edge_attr": (edges if self.edge_attr is None else len(self.edge_attr), edges),
+            "parts": (nodes if self.parts is None else len(self.parts), nodes),
+            "feature_names": (len(self.feature_names) or self.features.shape[1], self.features.shape[1]),
+        }
+        for what, (got, expected) in lengths.items():
+            if got != expected:
+                raise DatasetError(f"{self.name}: {what} has length {got}, expected {expected}.")
+        for what, names in (("node", self.node_names), ("class", self.class_names)):
+            if len(set(names)) != len(names):
+                twice = next(name for name in names if names.count(name) > 1)
+                raise DatasetError(f"{self.name}: the {what} name {twice!r} occurs more than once. Make names unique.")
+
+    def _check_finite(self) -> None:
+        values = self.features.data if sparse.issparse(self.features) else self.features
+        for what, numbers in (("features", values), ("edge_weight", self.edge_weight), ("edge_attr", self.edge_attr)):
+            if numbers is not None and not np.isfinite(numbers).all():
+                count = int(np.size(numbers) - np.isfinite(numbers).sum())
+                raise DatasetError(
+                    f"{self.name}: {what} holds {count} values that are NaN or infinite. "
+                    "Fill or remove them; a missing feature is best left out of the file or set to 0."
+                )
+        if self.edge_weight is not None and (self.edge_weight < 0).any():
+            raise DatasetError(
+                f"{self.name}: edge_weight holds {self.edge_weight.min()}; weights must be 0 or more, "
+                "because rows of the adjacency matrix are divided by their sums."
+            )

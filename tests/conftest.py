@@ -1,0 +1,15 @@
+"""Where the tests find the real graphs, which are not part of this repository."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def real_graphs() -> Path:
+    """The directory with the files of SPEC section 5; the test is skipped where there is none."""
+    for folder in (os.environ.get("CAGAT_DATA"), Path(__file__).parents[2] / "shared" / "data"):
+        if folder and Path(folder, "pubmed.npz").is_file():
+            return Path(folder)
+    pytest.skip("the real graphs are absent: set CAGAT_DATA to a directory with citeseer.npz, cora.npz, ...")

@@ -1,0 +1,87 @@
+"""Splits are pure functions whose results never change."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cagat.data import load, split
+from cagat.errors import DatasetError
+
+
+def test_golden_values_by_hand():
+    y = torch.tensor([0, 1, 0, 1, -1, 0, 1, 0, 1, 0])
+    order = np.array([0, 1, 2, 3, 5, 6, 7, 8, 9])
+    np.random.RandomState(0).shuffle(order)
+    assert order.tolist() == [8, 2, 1, 5, 9, 7, 3, 0, 6]
+    # Class 0 in that order: 2 5 9 7 0; class 1: 8 1 3 6. One each to train, two each to validate, the rest to test.
+    drawn = split(y, train_per_class=1, val_per_class=2, seed=0)
+    assert drawn.train.tolist() == [2, 8]
+    assert drawn.val.tolist() == [1, 3, 5, 9]
+    assert drawn.test.tolist() == [0, 6, 7]
+
+
+@pytest.mark.parametrize(
+    ("seed", "train", "val", "sums"),
+    [
+        (0, [9, 22, 27, 33, 53], [10, 14, 41, 47, 69], (185600, 168423, 2732347)),
+        (1, [4, 6, 40, 47, 56], [17, 30, 50, 58, 107], (164291, 181150, 2740929)),
+    ],
+)
+def test_golden_values_on_cora(seed, train, val, sums):
+    drawn = split(load("cora").y, 20, 20, seed)
+    assert drawn.train[:5].tolist() == train
+    assert drawn.val[:5].tolist() == val
+    assert tuple(int(part.sum()) for part in drawn) == sums
+
+
+def test_does_not_read_or_change_global_random_state():
+    y = torch.arange(3).repeat(10)
+    np.random.seed(7)
+    torch.manual_seed(7)
+    expected = np.random.rand(), torch.rand(1)
+    np.random.seed(7)
+    torch.manual_seed(7)
+    first = split(y, 2, 3, seed=5)
+    assert (np.random.rand(), torch.rand(1)) == expected
+    assert all(map(torch.equal, first, split(y, 2, 3, seed=5)))
+
+
+@given(
+    labels=st.lists(st.integers(-1, 3), min_size=1, max_size=80),
+    train=st.integers(1, 4),
+    val=st.integers(0, 4),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_parts_are_disjoint_complete_and_of_the_right_size(labels, train, val, seed):
+    y = torch.tensor(labels)
+    sizes = np.bincount(np.array(labels)[np.array(labels) >= 0], minlength=max(labels) + 1)
+    if len(sizes) == 0 or sizes.min() <= train + val:
+        with pytest.raises(DatasetError):
+            split(y, train, val, seed)
+        return
+    drawn = split(y, train, val, seed)
+    assert torch.equal(torch.cat(drawn).sort().values, (y >= 0).nonzero().flatten())
+    assert torch.bincount(y[drawn.train]).tolist() == [train] * len(sizes)
+    assert torch.bincount(y[drawn.val], minlength=len(sizes)).tolist() == [val] * len(sizes)
+    assert set(split(y, 1, 0, seed).train.tolist()) <= set(drawn.train.tolist())
+
+
+def test_a_class_too_small_is_named():
+    with pytest.raises(DatasetError, match=r"Class 'rare' has 3 labelled nodes.*make 4"):
+        split(torch.tensor([0] * 9 + [1] * 3), 2, 1, class_names=["common", "rare"])
+
+
+def test_masks_say_the_same():
+    drawn = split(torch.tensor([0, 1, -1] * 6), 1, 1)
+    masks = drawn.masks(18)
+    assert masks["train_mask"].nonzero().flatten().equal(drawn.train)
+    assert int(sum(mask.sum() for mask in masks.values())) == 12
+    assert not masks["test_mask"][2::3].any()
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32])
+def test_seed_out_of_range(seed):
+    with pytest.raises(DatasetError, match=str(seed)):
+        split(torch.tensor([0, 0, 0]), 1, 1, seed)
