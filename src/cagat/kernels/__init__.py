@@ -1,0 +1,17 @@
+"""The CSR graph and its sparse products: numba on the CPU, plain torch on every other device."""
+
+from cagat.kernels.csr_graph import CSRGraph
+from cagat.kernels.csr_pattern import CSRPattern
+from cagat.kernels.prepare_graph import prepare_graph
+from cagat.kernels.products import edge_diffusion, edge_softmax, sddmm_heads, spmm, spmm_heads
+
+__all__ = [
+    "CSRGraph",
+    "CSRPattern",
+    "edge_diffusion",
+    "edge_softmax",
+    "prepare_graph",
+    "sddmm_heads",
+    "spmm",
+    "spmm_heads",
+]

@@ -1,0 +1,200 @@
+"""A graph, prepared once for all products."""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from cagat.kernels.csr_pattern import CSRPattern
+
+NORMALIZATIONS = ("row", "sym")
+
+
+@dataclass(frozen=True, eq=False)
+class CSRGraph:
+    r"""The adjacency matrix :math:`A` of a graph in compressed rows, with all that the products need.
+
+    Row :math:`i` holds the edges *into* node :math:`i`: ``edge_index`` follows PyG, so that ``edge_index[0]`` are the
+    sources :math:`j`, ``edge_index[1]`` the targets :math:`i`, and :math:`A_{ij}` is the weight of :math:`j \to i`.
+    Build it with :meth:`from_edge_index` and pass it wherever a layer takes an ``edge_index``; it is then taken as it
+    is, whatever the layer says about self-loops.
+
+    The edges of the caller keep their order. An edge that is given twice is one entry of :math:`A`: it counts once
+    without weights, and its weights add up where there are weights.
+
+    Attributes:
+        pattern: Where the entries of :math:`A` are.
+        adjacency: The values of :math:`A`, as float64.
+        edge_index: The caller's edges as given, then the self-loops that were added.
+        entry: The entry of :math:`A` that each column of :attr:`edge_index` belongs to.
+        num_given: How many columns of :attr:`edge_index` are the caller's.
+        has_added_loops: Whether missing self-loops were added.
+    """
+
+    pattern: CSRPattern
+    adjacency: Tensor
+    edge_index: Tensor
+    entry: Tensor
+    num_given: int
+    has_added_loops: bool
+    _transitions: dict[tuple[str, torch.dtype], tuple[Tensor, Tensor]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def from_edge_index(
+        cls,
+        edge_index: Tensor,
+        num_nodes: int,
+        edge_weight: Tensor | None = None,
+        *,
+        add_self_loops: bool = True,
+        normalization: str = "row",
+        dtype: torch.dtype | None = None,
+    ) -> "CSRGraph":
+        """Prepare a graph.
+
+        Args:
+            edge_index: Sources and targets.
+            num_nodes: The number of nodes, edges or none.
+            edge_weight: A non-negative weight for each edge; 1 if none are given.
+            add_self_loops: Whether nodes without a self-loop get one, of weight 1. A self-loop that is given stays,
+                with its weight.
+            normalization: The normalisation to have ready; any other is made when it is asked for.
+            dtype: The dtype to have it ready in (default: torch's default dtype).
+
+        Shapes:
+            - **edge_index:** :math:`(2, |E|)`
+            - **edge_weight:** :math:`(|E|)` or :math:`(|E|, 1)`
+        """
+        _check_edges(edge_index, num_nodes)
+        edges = edge_index.detach().long()
+        weight = None if edge_weight is None else _checked_weight(edge_weight, edges)
+        num_given = edges.size(1)
+        if add_self_loops:
+            loops = _missing_loops(edges, num_nodes)
+            edges = torch.cat([edges, loops.expand(2, -1)], dim=1)
+            if weight is not None:
+                weight = torch.cat([weight, weight.new_ones(loops.numel())])
+
+        source, target = edges
+        key, entry = torch.unique(target * num_nodes + source, return_inverse=True)
+        row = torch.div(key, max(num_nodes, 1), rounding_mode="floor")
+        adjacency = torch.ones(key.numel(), dtype=torch.float64, device=edges.device)
+        if weight is not None:
+            adjacency.zero_().index_add_(0, entry, weight)
+        graph = cls(
+            pattern=CSRPattern.from_sorted(row, key - row * num_nodes, num_nodes, num_nodes),
+            adjacency=adjacency,
+            edge_index=edges,
+            entry=entry,
+            num_given=num_given,
+            has_added_loops=add_self_loops,
+        )
+        graph.transition(normalization, dtype or torch.get_default_dtype())
+        return graph
+
+    @property
+    def num_nodes(self) -> int:
+        """The number of nodes."""
+        return self.pattern.num_rows
+
+    @property
+    def num_entries(self) -> int:
+        """The number of entries of the adjacency matrix, self-loops among them."""
+        return self.pattern.num_entries
+
+    @property
+    def device(self) -> torch.device:
+        """Where the graph lies."""
+        return self.adjacency.device
+
+    def transition(self, normalization: str, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        r"""The values of :math:`\bar{A}`, in the order of the entries and of the transpose's entries.
+
+        Args:
+            normalization: ``"row"`` for :math:`D^{-1} A`, ``"sym"`` for :math:`D^{-1/2} A D^{-1/2}`, where
+                :math:`D_{ii} = \sum_j A_{ij}`. A node into which no weight leads has a row of zeros.
+            dtype: The dtype of the values.
+        """
+        if normalization not in NORMALIZATIONS:
+            raise ValueError(f"normalization must be one of {', '.join(NORMALIZATIONS)}, got {normalization!r}")
+        known = self._transitions.get((normalization, dtype))
+        if known is not None:
+            return known
+        row, col = self.pattern.rows(), self.pattern.col.long()
+        degree = self.adjacency.new_zeros(self.num_nodes).index_add_(0, row, self.adjacency)
+        if normalization == "row":
+            values = self.adjacency * _inverse_power(degree, -1.0)[row]
+        else:
+            scale = _inverse_power(degree, -0.5)
+            values = self.adjacency * scale[row] * scale[col]
+        made = (values.to(dtype), values[self.pattern.perm_t.long()].to(dtype))
+        self._transitions[normalization, dtype] = made
+        return made
+
+    def merge(self, edge_values: Tensor) -> Tensor:
+        """Values of the columns of :attr:`edge_index` as values of the entries; an edge given twice gets the mean."""
+        total = edge_values.new_zeros(self.num_entries, *edge_values.shape[1:]).index_add(0, self.entry, edge_values)
+        if self.num_entries == edge_values.size(0):
+            return total
+        count = torch.bincount(self.entry, minlength=self.num_entries).to(edge_values.dtype)
+        return total / count.view(-1, *[1] * (edge_values.dim() - 1))
+
+    def to(self, device: torch.device | str) -> "CSRGraph":
+        """The same graph on another device."""
+        return CSRGraph(
+            pattern=self.pattern.to(device),
+            adjacency=self.adjacency.to(device),
+            edge_index=self.edge_index.to(device),
+            entry=self.entry.to(device),
+            num_given=self.num_given,
+            has_added_loops=self.has_added_loops,
+            _transitions={key: (a.to(device), b.to(device)) for key, (a, b) in self._transitions.items()},
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(num_nodes={self.num_nodes}, num_entries={self.num_entries})"
+
+
+def _inverse_power(degree: Tensor, power: float) -> Tensor:
+    return degree.pow(power).masked_fill_(degree == 0, 0)
+
+
+def _missing_loops(edges: Tensor, num_nodes: int) -> Tensor:
+    missing = torch.ones(num_nodes, dtype=torch.bool, device=edges.device)
+    missing[edges[0, edges[0] == edges[1]]] = False
+    return missing.nonzero().squeeze(1)
+
+
+def _check_edges(edge_index: Tensor, num_nodes: int) -> None:
+    if edge_index.dim() != 2 or edge_index.size(0) != 2:
+        raise ValueError(f"edge_index must have shape (2, number of edges), got {tuple(edge_index.shape)}")
+    if edge_index.is_floating_point() or edge_index.is_complex() or edge_index.dtype == torch.bool:
+        raise TypeError(f"edge_index must hold integers, got {edge_index.dtype}; convert with edge_index.long()")
+    if num_nodes < 0:
+        raise ValueError(f"num_nodes must not be negative, got {num_nodes}")
+    if edge_index.numel() == 0:
+        return
+    low, high = (int(extreme) for extreme in edge_index.aminmax())
+    if low < 0 or high >= num_nodes:
+        wrong = low if low < 0 else high
+        raise IndexError(
+            f"edge_index names node {wrong}, but nodes are numbered from 0 to {num_nodes - 1}; "
+            "renumber the edges or give a feature row to every node"
+        )
+
+
+def _checked_weight(edge_weight: Tensor, edges: Tensor) -> Tensor:
+    if edge_weight.requires_grad:
+        raise ValueError("edge weights are constants of the layer and get no gradient; pass edge_weight.detach()")
+    if edge_weight.dim() == 2 and edge_weight.size(1) == 1:
+        edge_weight = edge_weight.squeeze(1)
+    if edge_weight.shape != edges.shape[1:]:
+        raise ValueError(
+            f"edge weights must have shape ({edges.size(1)},), one for each edge, got {tuple(edge_weight.shape)}"
+        )
+    weight = edge_weight.to(edges.device, torch.float64)
+    valid = weight.isfinite() & (weight >= 0)
+    if not valid.all():
+        place = int((~valid).nonzero()[0, 0])
+        raise ValueError(f"edge weights must be finite and not negative, but edge {place} has {float(weight[place])}")
+    return weight

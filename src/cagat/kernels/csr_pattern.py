@@ -1,0 +1,82 @@
+"""Where the entries of a sparse matrix are, by rows and by columns."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+def _row_pointers(sorted_rows: Tensor, num_rows: int, dtype: torch.dtype) -> Tensor:
+    counts = torch.bincount(sorted_rows, minlength=num_rows)
+    pointers = torch.zeros(num_rows + 1, dtype=dtype, device=sorted_rows.device)
+    torch.cumsum(counts, dim=0, out=pointers[1:])
+    return pointers
+
+
+@dataclass(frozen=True, eq=False)
+class CSRPattern:
+    """The positions of the entries of a sparse matrix, and of its transpose.
+
+    The entries are numbered along the rows, columns ascending within a row. Every product takes and gives values in
+    this one order, transposed or not: :attr:`perm_t` leads from the transpose's order back to it.
+
+    Attributes:
+        rowptr: Entries ``rowptr[i]:rowptr[i + 1]`` are row ``i``, shape ``(num_rows + 1,)``.
+        col: The column of each entry.
+        rowptr_t: As :attr:`rowptr`, for the transpose.
+        col_t: As :attr:`col`, for the transpose.
+        perm_t: The number of the entry that is the ``e``-th entry of the transpose.
+    """
+
+    rowptr: Tensor
+    col: Tensor
+    rowptr_t: Tensor
+    col_t: Tensor
+    perm_t: Tensor
+
+    @classmethod
+    def from_sorted(cls, row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> "CSRPattern":
+        """Build the pattern from entries sorted by row, then by column, none twice."""
+        # Indices of 32 bits halve the index traffic of every product.
+        wide = max(num_rows, num_cols, row.numel()) > torch.iinfo(torch.int32).max
+        dtype = torch.int64 if wide else torch.int32
+        perm_t = torch.sort(col, stable=True).indices
+        return cls(
+            rowptr=_row_pointers(row, num_rows, dtype),
+            col=col.to(dtype),
+            rowptr_t=_row_pointers(col[perm_t], num_cols, dtype),
+            col_t=row[perm_t].to(dtype),
+            perm_t=perm_t.to(dtype),
+        )
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows of the matrix."""
+        return self.rowptr.numel() - 1
+
+    @property
+    def num_cols(self) -> int:
+        """The number of columns of the matrix."""
+        return self.rowptr_t.numel() - 1
+
+    @property
+    def num_entries(self) -> int:
+        """The number of entries of the matrix."""
+        return self.col.numel()
+
+    def rows(self) -> Tensor:
+        """The row of each entry, as int64."""
+        counts = self.rowptr.diff()
+        return torch.repeat_interleave(
+            torch.arange(self.num_rows, device=self.col.device), counts, output_size=self.num_entries
+        )
+
+    def to(self, device: torch.device | str) -> "CSRPattern":
+        """The same pattern on another device."""
+        return CSRPattern(
+            self.rowptr.to(device),
+            self.col.to(device),
+            self.rowptr_t.to(device),
+            self.col_t.to(device),
+            self.perm_t.to(device),
+        )

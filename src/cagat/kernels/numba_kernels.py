@@ -1,0 +1,217 @@
+"""The compiled loops. Each works on the rows ``start`` to ``stop`` and writes nothing that belongs to other rows.
+
+The arrays are those of :class:`~cagat.kernels.csr_pattern.CSRPattern`, contiguous. Heads and channels are the last
+dimensions, so that the innermost loops run over adjacent numbers and become vector instructions.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+
+# Sums may be reordered into vector lanes and multiply-adds fused. The flags that would let the compiler assume that
+# there are no NaN and no infinities are left out: a broken input must show in the output.
+_FAST_MATH = {"reassoc", "contract", "nsz"}
+
+
+def _compiled(function: Callable[..., None]) -> Callable[..., None]:
+    try:
+        return numba.njit(nogil=True, fastmath=_FAST_MATH, cache=True)(function)
+    except RuntimeError:
+        # No directory for the compiled code can be written (read-only installation and home): compile once a process.
+        return numba.njit(nogil=True, fastmath=_FAST_MATH)(function)
+
+
+@_compiled
+def spmm(rowptr: Any, col: Any, weight: Any, x: Any, out: Any, start: int, stop: int) -> None:
+    """``out[i] = sum_j weight_ij x[j]``, one weight for all columns of ``x``."""
+    width = x.shape[1]
+    for i in range(start, stop):
+        for c in range(width):
+            out[i, c] = 0
+        for e in range(rowptr[i], rowptr[i + 1]):
+            j = col[e]
+            w = weight[e]
+            for c in range(width):
+                out[i, c] += w * x[j, c]
+
+
+@_compiled
+def spmm_heads(rowptr: Any, col: Any, values: Any, x: Any, out: Any, start: int, stop: int) -> None:
+    """``out[i, h] = sum_j values_ij[h] x[j, h]``."""
+    heads, channels = x.shape[1], x.shape[2]
+    for i in range(start, stop):
+        for h in range(heads):
+            for c in range(channels):
+                out[i, h, c] = 0
+        for e in range(rowptr[i], rowptr[i + 1]):
+            j = col[e]
+            for h in range(heads):
+                v = values[e, h]
+                for c in range(channels):
+                    out[i, h, c] += v * x[j, h, c]
+
+
+@_compiled
+def spmm_heads_t(rowptr_t: Any, col_t: Any, perm_t: Any, values: Any, x: Any, out: Any, start: int, stop: int) -> None:
+    """``out[j, h] = sum_i values_ij[h] x[i, h]``, the values in the order of the matrix itself."""
+    heads, channels = x.shape[1], x.shape[2]
+    for j in range(start, stop):
+        for h in range(heads):
+            for c in range(channels):
+                out[j, h, c] = 0
+        for t in range(rowptr_t[j], rowptr_t[j + 1]):
+            i = col_t[t]
+            e = perm_t[t]
+            for h in range(heads):
+                v = values[e, h]
+                for c in range(channels):
+                    out[j, h, c] += v * x[i, h, c]
+
+
+@_compiled
+def sddmm_heads(rowptr: Any, col: Any, a: Any, b: Any, out: Any, start: int, stop: int) -> None:
+    """``out_ij[h] = <a[i, h], b[j, h]>`` at the entries."""
+    heads, channels = a.shape[1], a.shape[2]
+    for i in range(start, stop):
+        for e in range(rowptr[i], rowptr[i + 1]):
+            j = col[e]
+            for h in range(heads):
+                total = a.dtype.type(0)
+                for c in range(channels):
+                    total += a[i, h, c] * b[j, h, c]
+                out[e, h] = total
+
+
+@_compiled
+def edge_softmax(
+    rowptr: Any, col: Any, dst: Any, src: Any, edge: Any, slope: float, out: Any, start: int, stop: int
+) -> None:
+    """``out_ij = softmax_j LeakyReLU(dst[i] + src[j] + edge_ij)`` along each row; ``edge`` may have no rows."""
+    heads = dst.shape[1]
+    has_edge = edge.shape[0] > 0
+    peak = np.empty(heads, dtype=out.dtype)
+    total = np.empty(heads, dtype=out.dtype)
+    for i in range(start, stop):
+        first, last = rowptr[i], rowptr[i + 1]
+        for h in range(heads):
+            peak[h] = -np.inf
+            total[h] = 0
+        for e in range(first, last):
+            j = col[e]
+            for h in range(heads):
+                logit = dst[i, h] + src[j, h]
+                if has_edge:
+                    logit += edge[e, h]
+                if logit < 0:
+                    logit *= slope
+                out[e, h] = logit
+                peak[h] = max(peak[h], logit)
+        for e in range(first, last):
+            for h in range(heads):
+                power = np.exp(out[e, h] - peak[h])
+                out[e, h] = power
+                total[h] += power
+        for e in range(first, last):
+            for h in range(heads):
+                out[e, h] /= total[h]
+
+
+@_compiled
+def edge_softmax_backward(
+    rowptr: Any,
+    col: Any,
+    dst: Any,
+    src: Any,
+    edge: Any,
+    slope: float,
+    softmax: Any,
+    grad: Any,
+    grad_logit: Any,
+    grad_dst: Any,
+    start: int,
+    stop: int,
+) -> None:
+    """The gradient at the logits before LeakyReLU, and its row sums, which are the gradient at ``dst``."""
+    heads = dst.shape[1]
+    has_edge = edge.shape[0] > 0
+    mean = np.empty(heads, dtype=grad.dtype)
+    for i in range(start, stop):
+        first, last = rowptr[i], rowptr[i + 1]
+        for h in range(heads):
+            mean[h] = 0
+            grad_dst[i, h] = 0
+        for e in range(first, last):
+            for h in range(heads):
+                mean[h] += softmax[e, h] * grad[e, h]
+        for e in range(first, last):
+            j = col[e]
+            for h in range(heads):
+                logit = dst[i, h] + src[j, h]
+                if has_edge:
+                    logit += edge[e, h]
+                g = softmax[e, h] * (grad[e, h] - mean[h])
+                if logit < 0:
+                    g *= slope
+                grad_logit[e, h] = g
+                grad_dst[i, h] += g
+
+
+@_compiled
+def row_sums_t(rowptr_t: Any, perm_t: Any, values: Any, out: Any, start: int, stop: int) -> None:
+    """``out[j] = sum_i values_ij``."""
+    heads = values.shape[1]
+    for j in range(start, stop):
+        for h in range(heads):
+            out[j, h] = 0
+        for t in range(rowptr_t[j], rowptr_t[j + 1]):
+            e = perm_t[t]
+            for h in range(heads):
+                out[j, h] += values[e, h]
+
+
+@_compiled
+def edge_diffusion(
+    rowptr: Any,
+    col: Any,
+    left_rowptr: Any,
+    left_col: Any,
+    left_weight: Any,
+    values: Any,
+    out: Any,
+    start: int,
+    stop: int,
+) -> None:
+    """``out = L S L^T`` at the entries of S, where L is ``Abar`` or its transpose."""
+    heads = values.shape[1]
+    # Row i of L S. It is cleared entry by entry, so that a row costs its own entries and not all nodes.
+    scratch = np.zeros((len(rowptr) - 1, heads), dtype=values.dtype)
+    total = np.empty(heads, dtype=values.dtype)
+    for i in range(start, stop):
+        if rowptr[i] == rowptr[i + 1]:
+            continue
+        for f in range(left_rowptr[i], left_rowptr[i + 1]):
+            p = left_col[f]
+            w = left_weight[f]
+            for e in range(rowptr[p], rowptr[p + 1]):
+                q = col[e]
+                for h in range(heads):
+                    scratch[q, h] += w * values[e, h]
+        for e in range(rowptr[i], rowptr[i + 1]):
+            j = col[e]
+            for h in range(heads):
+                total[h] = 0
+            for f in range(left_rowptr[j], left_rowptr[j + 1]):
+                q = left_col[f]
+                w = left_weight[f]
+                for h in range(heads):
+                    total[h] += scratch[q, h] * w
+            for h in range(heads):
+                out[e, h] = total[h]
+        for f in range(left_rowptr[i], left_rowptr[i + 1]):
+            p = left_col[f]
+            for e in range(rowptr[p], rowptr[p + 1]):
+                q = col[e]
+                for h in range(heads):
+                    scratch[q, h] = 0

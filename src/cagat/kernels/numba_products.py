@@ -1,0 +1,122 @@
+"""The products on the CPU: torch tensors in, compiled loops over blocks of rows, torch tensors out."""
+
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from cagat.kernels import numba_kernels as kernels
+from cagat.kernels.row_threads import RowThreads
+
+_threads = RowThreads()
+
+
+def _array(tensor: Tensor) -> NDArray[Any]:
+    array: NDArray[Any] = tensor.detach().contiguous().numpy()
+    return array
+
+
+def _run(kernel: Any, rowptr: NDArray[Any], *arguments: Any, width: int) -> None:
+    _threads.run(kernel, rowptr, arguments, width, torch.get_num_threads())
+
+
+def spmm(rowptr: Tensor, col: Tensor, weight: Tensor, x: Tensor) -> Tensor:
+    """See :func:`cagat.kernels.products.spmm`."""
+    out = x.new_empty(rowptr.numel() - 1, x.size(1))
+    pointers = _array(rowptr)
+    _run(kernels.spmm, pointers, pointers, _array(col), _array(weight), _array(x), out.numpy(), width=max(1, x.size(1)))
+    return out
+
+
+def spmm_heads(
+    rowptr: Tensor,
+    col: Tensor,
+    rowptr_t: Tensor,
+    col_t: Tensor,
+    perm_t: Tensor,
+    values: Tensor,
+    x: Tensor,
+    transpose: bool,
+) -> Tensor:
+    """See :func:`cagat.kernels.products.spmm_heads`."""
+    pointers = _array(rowptr_t if transpose else rowptr)
+    out = x.new_empty(len(pointers) - 1, x.size(1), x.size(2))
+    width = max(1, x.size(1) * x.size(2))
+    if transpose:
+        indices = (_array(col_t), _array(perm_t))
+        _run(kernels.spmm_heads_t, pointers, pointers, *indices, _array(values), _array(x), out.numpy(), width=width)
+    else:
+        _run(kernels.spmm_heads, pointers, pointers, _array(col), _array(values), _array(x), out.numpy(), width=width)
+    return out
+
+
+def sddmm_heads(rowptr: Tensor, col: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """See :func:`cagat.kernels.products.sddmm_heads`."""
+    out = a.new_empty(col.numel(), a.size(1))
+    pointers = _array(rowptr)
+    width = max(1, a.size(1) * a.size(2))
+    _run(kernels.sddmm_heads, pointers, pointers, _array(col), _array(a), _array(b), out.numpy(), width=width)
+    return out
+
+
+def _edge_array(edge: Tensor | None, like: Tensor) -> NDArray[Any]:
+    return _array(like.new_empty(0, like.size(1)) if edge is None else edge)
+
+
+def edge_softmax(
+    rowptr: Tensor, col: Tensor, dst: Tensor, src: Tensor, edge: Tensor | None, negative_slope: float
+) -> Tensor:
+    """See :func:`cagat.kernels.products.edge_softmax`."""
+    out = dst.new_empty(col.numel(), dst.size(1))
+    pointers, result = _array(rowptr), out.numpy()
+    inputs = (_array(dst), _array(src), _edge_array(edge, dst), result.dtype.type(negative_slope))
+    # An exponential is worth about ten multiplications.
+    _run(kernels.edge_softmax, pointers, pointers, _array(col), *inputs, result, width=10 * dst.size(1))
+    return out
+
+
+def edge_softmax_backward(
+    rowptr: Tensor,
+    col: Tensor,
+    rowptr_t: Tensor,
+    perm_t: Tensor,
+    dst: Tensor,
+    src: Tensor,
+    edge: Tensor | None,
+    negative_slope: float,
+    softmax: Tensor,
+    grad: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of :func:`edge_softmax` at ``dst``, at ``src`` and at ``edge``."""
+    grad_logit, grad_dst, grad_src = torch.empty_like(softmax), torch.empty_like(dst), torch.empty_like(src)
+    logits, width = grad_logit.numpy(), 4 * dst.size(1)
+    pointers, pointers_t = _array(rowptr), _array(rowptr_t)
+    inputs = (_array(dst), _array(src), _edge_array(edge, dst), logits.dtype.type(negative_slope))
+    outputs = (_array(softmax), _array(grad), logits, grad_dst.numpy())
+    _run(kernels.edge_softmax_backward, pointers, pointers, _array(col), *inputs, *outputs, width=width)
+    _run(kernels.row_sums_t, pointers_t, pointers_t, _array(perm_t), logits, grad_src.numpy(), width=width)
+    return grad_dst, grad_src, grad_logit
+
+
+def edge_diffusion(
+    rowptr: Tensor,
+    col: Tensor,
+    weight: Tensor,
+    rowptr_t: Tensor,
+    col_t: Tensor,
+    weight_t: Tensor,
+    values: Tensor,
+    transpose: bool,
+) -> Tensor:
+    """See :func:`cagat.kernels.products.edge_diffusion`."""
+    out = torch.empty_like(values, memory_format=torch.contiguous_format)
+    pointers = _array(rowptr)
+    left = (rowptr_t, col_t, weight_t) if transpose else (rowptr, col, weight)
+    # Both passes over a row visit its neighbours' entries, so an entry costs about the mean degree.
+    degree = 1 + col.numel() // max(1, rowptr.numel() - 1)
+    inputs = (*(_array(tensor) for tensor in left), _array(values))
+    _run(
+        kernels.edge_diffusion, pointers, pointers, _array(col), *inputs, out.numpy(), width=2 * degree * values.size(1)
+    )
+    return out

@@ -1,0 +1,109 @@
+"""The network of the paper."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torch_geometric.utils import is_torch_sparse_tensor
+
+from cagat.kernels import CSRGraph
+from cagat.nn import AttentionRows, CaGATConv, SparseFeatures
+
+
+class CaGAT(torch.nn.Module):
+    r"""A network of :class:`~cagat.CaGATConv` layers that labels nodes.
+
+    With the defaults it is the network of `"Context-Aware Graph Attention Networks"
+    <https://arxiv.org/abs/1910.01736>`_, section 4.2: two layers, eight heads of eight units, ELU, and one averaged
+    output head, with GAT's dropout on every layer's input and on the attention :math:`G`.
+
+    Args:
+        in_channels: Number of input features.
+        hidden_channels: Number of units of each head of a hidden layer.
+        num_layers: Number of layers.
+        out_channels: Number of classes.
+        heads: Number of heads of a hidden layer. (default: ``8``)
+        output_heads: Number of heads, which are averaged, of the last layer. (default: ``1``)
+        dropout: Dropout on the input of each layer in training. (default: ``0.6``)
+        attention_dropout: Dropout on the attention in training. (default: ``0.6``)
+        **kwargs: Arguments of :class:`~cagat.CaGATConv`: ``K``, ``T``, ``alpha``, ``lam``, ``xi``, ``support``, and so
+            on.
+
+    Shapes:
+        - **input:** node features :math:`(n, F_{in})`, dense or sparse; edges :math:`(2, |E|)`; edge features
+          :math:`(|E|, D)` or weights :math:`(|E|)` *(optional)*
+        - **output:** logits :math:`(n, F_{out})`
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        num_layers: int,
+        out_channels: int,
+        heads: int = 8,
+        output_heads: int = 1,
+        dropout: float = 0.6,
+        attention_dropout: float = 0.6,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__()
+        if num_layers < 1:
+            raise ValueError(f"num_layers must be at least 1, got {num_layers}")
+        if not 0 <= dropout <= 1:
+            raise ValueError(f"dropout must be in [0, 1], got {dropout}")
+        self.dropout = dropout
+        sizes = [in_channels] + [hidden_channels * heads] * (num_layers - 1)
+        hidden = [CaGATConv(size, hidden_channels, heads, dropout=attention_dropout, **kwargs) for size in sizes[:-1]]
+        output = CaGATConv(sizes[-1], out_channels, output_heads, concat=False, dropout=attention_dropout, **kwargs)
+        self.convs = torch.nn.ModuleList([*hidden, output])
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew."""
+        for conv in self.convs:
+            assert isinstance(conv, CaGATConv)
+            conv.reset_parameters()
+
+    def forward(
+        self, x: Tensor | SparseFeatures, edge_index: Tensor | CSRGraph, edge_attr: Tensor | None = None
+    ) -> Tensor:
+        """The logits of all nodes."""
+        x = self._drop(_prepared(x))
+        *hidden, output = self.convs
+        for conv in hidden:
+            x = self._drop(F.elu(conv(x, edge_index, edge_attr)))
+        logits: Tensor = output(x, edge_index, edge_attr)
+        return logits
+
+    def attention(
+        self,
+        x: Tensor | SparseFeatures,
+        edge_index: Tensor | CSRGraph,
+        edge_attr: Tensor | None = None,
+        *,
+        nodes: int | list[int] | Tensor,
+        rounds: int | None = None,
+    ) -> list[AttentionRows]:
+        """The attention of chosen nodes in every layer, without dropout; see :meth:`cagat.CaGATConv.attention`."""
+        was_training = self.training
+        self.eval()
+        try:
+            rows = []
+            x = _prepared(x)
+            for conv in self.convs:
+                assert isinstance(conv, CaGATConv)
+                rows.append(conv.attention(x, edge_index, edge_attr, nodes=nodes, rounds=rounds))
+                x = F.elu(conv(x, edge_index, edge_attr))
+            return rows
+        finally:
+            self.train(was_training)
+
+    def _drop(self, x: Tensor | SparseFeatures) -> Tensor | SparseFeatures:
+        if isinstance(x, SparseFeatures):
+            return x.dropout(self.dropout, self.training)
+        return F.dropout(x, self.dropout, self.training)
+
+
+def _prepared(x: Tensor | SparseFeatures) -> Tensor | SparseFeatures:
+    return SparseFeatures.from_tensor(x) if isinstance(x, Tensor) and is_torch_sparse_tensor(x) else x

@@ -1,0 +1,7 @@
+"""Layers: attention G, then diffusion, then aggregation."""
+
+from cagat.nn.attention_rows import AttentionRows
+from cagat.nn.cagat_conv import CaGATConv
+from cagat.nn.sparse_features import SparseFeatures
+
+__all__ = ["AttentionRows", "CaGATConv", "SparseFeatures"]

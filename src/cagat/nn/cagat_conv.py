@@ -1,0 +1,354 @@
+"""The CaGAT layer."""
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torch_geometric.nn import GATConv
+from torch_geometric.utils import is_torch_sparse_tensor
+
+from cagat.diffusion import AttentionOperator, Diffused, EdgeSupport, diffuse
+from cagat.diffusion.coefficients import over_channels
+from cagat.kernels import CSRGraph, edge_softmax, prepare_graph
+from cagat.kernels.csr_graph import NORMALIZATIONS
+from cagat.nn.arguments import (
+    NOT_BIPARTITE,
+    as_features,
+    chosen_nodes,
+    require_choice,
+    require_count,
+)
+from cagat.nn.attention_rows import AttentionRows
+from cagat.nn.edge_features import edge_features_with_loops
+from cagat.nn.learnable_coefficients import LearnableCoefficients
+from cagat.nn.sparse_features import SparseFeatures
+
+Adjacency = Tensor | CSRGraph
+Attention = tuple[Tensor, Tensor]
+
+
+class CaGATConv(GATConv):  # type: ignore[misc]
+    r"""The context-aware graph attention layer, exact, without the :math:`n \times n` matrix :math:`S`.
+
+    It is the layer of `"Context-Aware Graph Attention Networks" <https://arxiv.org/abs/1910.01736>`_. GAT's attention
+    :math:`G` of each edge, Eq. (1)-(2), is diffused over the edges' neighbouring edges and drawn towards the affinity
+    of the features, Eq. (15), in turn with the features themselves, Eq. (9) and (18):
+
+    .. math::
+        G_{ij} &= \mathrm{softmax}_{j \in \mathcal{N}(i)} \,
+            \mathrm{LeakyReLU}(a_{dst}^T z_i + a_{src}^T z_j), \qquad Z = X W \\
+        H &\leftarrow \lambda G Z + (1 - \lambda) Z, \qquad S \leftarrow G \\
+        S &\leftarrow \alpha \bar{A} S \bar{A}^T + (1 - \alpha) G + \xi Q(H) \qquad (T \text{ times}) \\
+        H &\leftarrow \lambda S Z + (1 - \lambda) Z
+            \qquad (K \text{ times, with the } T \text{ steps before each})
+
+    where :math:`\bar{A} = D^{-1} A` and :math:`Q(H)_{ij} = \langle h_i, h_j \rangle`. With ``alpha=0, xi=0, lam=1`` it
+    is :class:`~torch_geometric.nn.conv.GATConv`, whose parameters have the same names, so that state dicts can be
+    exchanged.
+
+    Edges follow PyG: ``edge_index[0]`` are sources, ``edge_index[1]`` targets. An edge that is given twice counts once
+    (GATConv would count it twice). A node without incoming edges keeps :math:`(1 - \lambda) z_i`. ``edge_index`` may
+    also be a torch sparse matrix with targets as rows, PyG's ``EdgeIndex``, or a :class:`~cagat.CSRGraph`.
+
+    Args:
+        in_channels: Size of each input sample, or ``-1`` to take it from the first input.
+        out_channels: Size of each output sample of a head.
+        heads: Number of attention heads. (default: ``1``)
+        concat: If ``False``, heads are averaged instead of concatenated. (default: ``True``)
+        negative_slope: LeakyReLU's slope. (default: ``0.2``)
+        dropout: Dropout of the entries of :math:`G` in training. Entries of :math:`S` cannot be dropped, since they
+            are never formed. (default: ``0.0``)
+        add_self_loops: Whether nodes without a self-loop get one. (default: ``True``)
+        edge_dim: Size of the edge features, if there are any. Without it, ``edge_attr`` are the weights of
+            :math:`A`. (default: ``None``)
+        fill_value: The features of self-loops, as in GATConv: also of those that are given. (default: ``"mean"``)
+        bias: Whether to add a learnable bias. (default: ``True``)
+        residual: Whether to add a learnable skip-connection. (default: ``False``)
+        K: Number of rounds. (default: ``3``)
+        T: Number of diffusion steps in a round. (default: ``2``)
+        alpha: Share of context in the attention, in ``[0, 1]``. (default: ``0.4``)
+        lam: Share of aggregated features in the output, in ``[0, 1]``. (default: ``0.3``)
+        xi: Weight of the affinity, not negative. (default: ``1e-3``)
+        support: Whether :math:`S` lives on all pairs of nodes (``"full"``) or is kept on the ``"edges"``.
+            (default: ``"full"``)
+        affinity: Whether :math:`Q` is taken on the ``"edges"`` or on all pairs (``"full"``; not with
+            ``support="edges"``). (default: ``"edges"``)
+        feedback: Whether to aggregate :math:`S H` instead of :math:`S Z`. (default: ``False``)
+        normalization: ``"row"`` is the paper's :math:`D^{-1} A`. ``"sym"``, an extension of ours, is
+            :math:`D^{-1/2} A D^{-1/2}`, which does not favour hubs. (default: ``"row"``)
+        learn_coefficients: An extension of ours: whether ``alpha``, ``lam`` and ``xi`` are learnt for each head,
+            starting at the values given and kept within their ranges. One that is given at an end of its range
+            (``alpha=0``, ``lam=1``, ``xi=0``, ...) is thereby switched off or fully on, and stays so. Weight decay
+            draws them back to the values given. (default: ``False``)
+        **kwargs: Arguments of :class:`~torch_geometric.nn.conv.MessagePassing`.
+
+    Shapes:
+        - **input:** node features :math:`(n, F_{in})`, dense or sparse; edges :math:`(2, |E|)`; edge features
+          :math:`(|E|, D)` or weights :math:`(|E|)` *(optional)*
+        - **output:** :math:`(n, H \cdot F_{out})`, or :math:`(n, F_{out})` if ``concat=False``; with
+          ``return_attention_weights=True`` also :math:`((2, |E'|), (|E'|, H))`, where :math:`E'` are the given edges in
+          their order and then the added self-loops
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        heads: int = 1,
+        concat: bool = True,
+        negative_slope: float = 0.2,
+        dropout: float = 0.0,
+        add_self_loops: bool = True,
+        edge_dim: int | None = None,
+        fill_value: float | Tensor | str = "mean",
+        bias: bool = True,
+        residual: bool = False,
+        *,
+        K: int = 3,
+        T: int = 2,
+        alpha: float = 0.4,
+        lam: float = 0.3,
+        xi: float = 1e-3,
+        support: Literal["full", "edges"] = "full",
+        affinity: Literal["edges", "full"] = "edges",
+        feedback: bool = False,
+        normalization: Literal["row", "sym"] = "row",
+        learn_coefficients: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        if not isinstance(in_channels, int):
+            raise TypeError(f"in_channels must be one number, got {in_channels!r}: {NOT_BIPARTITE}")
+        require_count("K", K)
+        require_count("T", T)
+        require_choice("support", support, ("full", "edges"))
+        require_choice("affinity", affinity, ("edges", "full"))
+        require_choice("normalization", normalization, NORMALIZATIONS)
+        if support == "edges" and affinity == "full":
+            raise ValueError('support="edges" keeps S on the edges, so affinity="full" cannot be had; use "edges"')
+        super().__init__(
+            in_channels,
+            out_channels,
+            heads,
+            concat,
+            negative_slope,
+            dropout,
+            add_self_loops,
+            edge_dim,
+            fill_value,
+            bias,
+            residual,
+            **kwargs,
+        )
+        self.K = K
+        self.T = T
+        self.alpha = float(alpha)
+        self.lam = float(lam)
+        self.xi = float(xi)
+        self.support = support
+        self.affinity = affinity
+        self.feedback = feedback
+        self.normalization = normalization
+        self.learn_coefficients = learn_coefficients
+        self.coefficients = LearnableCoefficients(alpha, lam, xi, heads, learn_coefficients)
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters anew, as GATConv does, and put learnt coefficients back to the values given."""
+        super().reset_parameters()
+        if "coefficients" in self._modules:  # GATConv's __init__ calls this before they exist.
+            self.coefficients.reset_parameters()
+
+    def forward(
+        self,
+        x: Tensor | SparseFeatures,
+        edge_index: Adjacency,
+        edge_attr: Tensor | None = None,
+        size: tuple[int, int] | None = None,
+        return_attention_weights: bool | None = None,
+    ) -> Tensor | tuple[Tensor, Attention]:
+        """Run the layer.
+
+        Args:
+            x: The node features, dense or torch-sparse.
+            edge_index: The edges.
+            edge_attr: Edge features if the layer has an ``edge_dim``, else edge weights.
+            size: Taken for GATConv's sake; it can only be ``(n, n)``.
+            return_attention_weights: Whether to also return the edges and S on them. With context this costs a product
+                for every node; see :meth:`attention` for some nodes only.
+        """
+        features = as_features(x)
+        graph, edge_attr = self._prepare(features, edge_index, edge_attr, size)
+        Z = self._transform(features)
+        G = self._attend(Z, graph, edge_attr)
+        diffused = self._diffuse(Z, F.dropout(G, self.dropout, self.training), graph, self.K)
+        out = diffused.H
+        if self._explain or self._message_forward_hooks or self._message_forward_pre_hooks:
+            out = out + self._explained_part(diffused, graph)
+
+        out = out.flatten(1) if self.concat else out.mean(dim=1)
+        if self.res is not None:
+            out = out + _linear(self.res, features)
+        if self.bias is not None:
+            out = out + self.bias
+        if return_attention_weights:
+            return out, _edge_attention(diffused.S, graph, edge_index)
+        return out
+
+    def attention(
+        self,
+        x: Tensor | SparseFeatures,
+        edge_index: Adjacency,
+        edge_attr: Tensor | None = None,
+        *,
+        nodes: int | list[int] | Tensor,
+        rounds: int | None = None,
+    ) -> AttentionRows:
+        """The attention of chosen nodes to all nodes, pairs that are not edges among them, without dropout.
+
+        It costs O(K T |E|) for each node and head, and so can be had for some nodes of any graph.
+
+        Args:
+            x: The node features.
+            edge_index: The edges.
+            edge_attr: Edge features or weights.
+            nodes: The nodes whose rows are wanted: a number, numbers, or a mask.
+            rounds: After how many of the K rounds. (default: all)
+        """
+        if rounds is not None and not 0 <= rounds <= self.K:
+            raise ValueError(f"rounds must be in 0..{self.K}, got {rounds}")
+        features = as_features(x)
+        graph, edge_attr = self._prepare(features, edge_index, edge_attr)
+        chosen = chosen_nodes(nodes, graph)
+        Z = self._transform(features)
+        G = self._attend(Z, graph, edge_attr)
+        S = self._diffuse(Z, G, graph, self.K if rounds is None else rounds).S
+        return AttentionRows(chosen, EdgeSupport(graph, G).rows(chosen), S.rows(chosen))
+
+    def _prepare(
+        self,
+        x: Tensor | SparseFeatures,
+        edge_index: Adjacency,
+        edge_attr: Tensor | None,
+        size: tuple[int, int] | None = None,
+    ) -> tuple[CSRGraph, Tensor | None]:
+        """The prepared graph, and edge features if the layer takes them."""
+        num_nodes = x.shape[0]
+        if size is not None and tuple(size) != (num_nodes, num_nodes):
+            raise ValueError(f"size must be None or ({num_nodes}, {num_nodes}), got {tuple(size)}: {NOT_BIPARTITE}")
+        weight = edge_attr if self.edge_dim is None else None
+        if weight is not None and weight.dim() > 1 and weight.size(1) > 1:
+            raise ValueError(
+                f"edge_attr has {weight.size(1)} features an edge, but the layer was made without edge features; "
+                f"pass edge_dim={weight.size(1)} to it"
+            )
+        if isinstance(edge_index, CSRGraph):
+            graph = edge_index
+            if weight is not None:
+                raise ValueError("a prepared graph has its own weights; give edge_weight to CSRGraph.from_edge_index")
+        else:
+            if self.edge_dim is not None and edge_attr is None and is_torch_sparse_tensor(edge_index):
+                edge_attr = edge_index.to_sparse(layout=torch.sparse_coo).coalesce().values()
+            graph = prepare_graph(
+                edge_index,
+                num_nodes,
+                weight,
+                values_are_weights=self.edge_dim is None,
+                add_self_loops=self.add_self_loops,
+                normalization=self.normalization,
+                dtype=self.att_src.dtype,
+            )
+        if graph.num_nodes != num_nodes:
+            raise ValueError(f"the graph has {graph.num_nodes} nodes, but x has {num_nodes} rows")
+        return graph, edge_attr if self.edge_dim is not None else None
+
+    def _transform(self, x: Tensor | SparseFeatures) -> Tensor:
+        Z = _linear(self.lin, x)
+        # Under autocast Z may be of lower precision; the diffusion is not worth less than the attention.
+        return Z.view(-1, self.heads, self.out_channels).to(self.att_src.dtype)
+
+    def _attend(self, Z: Tensor, graph: CSRGraph, edge_attr: Tensor | None) -> Tensor:
+        """GAT's attention G at the entries of the graph, Eq. (1)-(2)."""
+        dst = (Z * self.att_dst).sum(dim=-1)
+        src = (Z * self.att_src).sum(dim=-1)
+        edge = None if edge_attr is None else self._edge_logits(graph, edge_attr)
+        return edge_softmax(graph.pattern, dst, src, edge, self.negative_slope)
+
+    def _edge_logits(self, graph: CSRGraph, edge_attr: Tensor) -> Tensor:
+        """What the edge features add to the logits, at the entries of the graph."""
+        edge_attr = edge_features_with_loops(graph, edge_attr, self.fill_value)
+        transformed = self.lin_edge(edge_attr).view(-1, self.heads, self.out_channels)
+        return graph.merge((transformed * self.att_edge).sum(dim=-1))
+
+    def _diffuse(self, Z: Tensor, G: Tensor, graph: CSRGraph, K: int) -> Diffused:
+        return diffuse(
+            Z,
+            G,
+            graph,
+            self.coefficients(),
+            K=K,
+            T=self.T,
+            support=self.support,
+            affinity=self.affinity,
+            feedback=self.feedback,
+            normalization=self.normalization,
+        )
+
+    def _explained_part(self, diffused: Diffused, graph: CSRGraph) -> Tensor:
+        """What PyG's explainers change: they see and mask S V on the edges as messages; S V off the edges stays."""
+        V, lam = diffused.V, self.coefficients().lam
+        alpha = diffused.S.on_edges()[graph.entry]
+        source, target = graph.edge_index
+        messages = alpha[:, :, None] * V[source]
+        plain = torch.zeros_like(V).index_add(0, target, messages)
+        explained = self.propagate(graph.edge_index, x=(V, V), alpha=alpha, size=None)
+        difference: Tensor = explained - plain
+        return over_channels(lam) * difference
+
+    def explain_message(self, inputs: Tensor, dim_size: int | None) -> Tensor:
+        """Mask the messages of the given edges; those of added self-loops, which come last, pass."""
+        mask: Tensor | None = self._edge_mask
+        if mask is None:
+            raise ValueError("no edge mask is set; use torch_geometric.explain")
+        if self._apply_sigmoid:
+            mask = mask.sigmoid()
+        mask = torch.cat([mask, mask.new_ones(inputs.size(0) - mask.size(0))])
+        masked: Tensor = inputs * mask.view(-1, *[1] * (inputs.dim() - 1))
+        return masked
+
+    def __repr__(self) -> str:
+        extras = "".join(
+            f", {name}={getattr(self, name)!r}" for name, default in _SWITCHES.items() if getattr(self, name) != default
+        )
+        return (
+            f"{type(self).__name__}({self.in_channels}, {self.out_channels}, heads={self.heads}, K={self.K}, "
+            f"T={self.T}, alpha={self.alpha:g}, lam={self.lam:g}, xi={self.xi:g}{extras})"
+        )
+
+
+_SWITCHES = {
+    "support": "full",
+    "affinity": "edges",
+    "feedback": False,
+    "normalization": "row",
+    "learn_coefficients": False,
+}
+
+
+def _linear(layer: Any, x: Tensor | SparseFeatures) -> Tensor:
+    if isinstance(x, SparseFeatures):
+        if torch.nn.parameter.is_lazy(layer.weight):
+            layer(x.values.new_empty(0, x.shape[1]))  # A layer of unknown input size learns it from an input.
+        weight: Tensor = layer.weight
+        return x.matmul(weight.t())
+    y: Tensor = layer(x)
+    return y
+
+
+def _edge_attention(S: AttentionOperator, graph: CSRGraph, edge_index: Adjacency) -> Attention:
+    """The edges as they were given, with added self-loops, and S on them."""
+    values = S.on_edges()
+    if isinstance(edge_index, Tensor) and is_torch_sparse_tensor(edge_index):
+        pattern, size = graph.pattern, (graph.num_nodes, graph.num_nodes, values.size(1))
+        adjacency = torch.sparse_csr_tensor(pattern.rowptr.long(), pattern.col.long(), values.detach(), size)
+        return adjacency, values
+    return graph.edge_index, values[graph.entry]

@@ -1,0 +1,63 @@
+"""Coefficients that are constants of the paper, or learnt."""
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+
+from cagat.diffusion import Coefficients
+from cagat.nn.arguments import require_within
+
+
+class LearnableCoefficients(torch.nn.Module):
+    r"""The coefficients :math:`\alpha, \lambda \in [0, 1]` and :math:`\xi \ge 0`, fixed or one a head and learnt.
+
+    A learnt coefficient is kept in its range by its form, :math:`\sigma(\sigma^{-1}(\alpha_0) + o)` and
+    :math:`\xi_0 e^o`, where the offset :math:`o` is what is learnt. It starts at zero, so that the coefficient starts
+    at the value given, and weight decay draws it back there. A coefficient that is given at an end of its range is
+    switched off or fully on, and is not learnt.
+
+    Args:
+        alpha: The share of context.
+        lam: The share of aggregated features.
+        xi: The weight of the affinity.
+        heads: The number of heads.
+        learn: Whether the coefficients are learnt.
+    """
+
+    alpha_offset: Parameter | None
+    lam_offset: Parameter | None
+    xi_offset: Parameter | None
+
+    def __init__(self, alpha: float, lam: float, xi: float, heads: int, learn: bool = False) -> None:
+        super().__init__()
+        require_within("alpha", alpha, 0, 1)
+        require_within("lam", lam, 0, 1)
+        require_within("xi", xi, 0, math.inf)
+        self.start = Coefficients(float(alpha), float(lam), float(xi))
+        for name, value, end in (("alpha", alpha, 1), ("lam", lam, 1), ("xi", xi, math.inf)):
+            learnt = learn and 0 < value < end
+            self.register_parameter(f"{name}_offset", Parameter(torch.empty(heads)) if learnt else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Go back to the values given."""
+        for offset in self.parameters():
+            torch.nn.init.zeros_(offset)
+
+    def forward(self) -> Coefficients:
+        """The coefficients as they are now: numbers, or tensors of shape ``(heads,)`` where they are learnt."""
+        alpha, lam, xi = self.start
+        if self.alpha_offset is not None:
+            alpha = _within_unit(alpha, self.alpha_offset)
+        if self.lam_offset is not None:
+            lam = _within_unit(lam, self.lam_offset)
+        if self.xi_offset is not None:
+            xi = xi * self.xi_offset.exp()
+        return Coefficients(alpha, lam, xi)
+
+
+def _within_unit(start: float | Tensor, offset: Tensor) -> Tensor:
+    assert isinstance(start, float)
+    return torch.sigmoid(math.log(start / (1 - start)) + offset)

@@ -1,0 +1,180 @@
+"""Algorithm 1 of the paper, word for word: the oracle that every fast path is compared with.
+
+Everything here is dense, n x n, one head after the other, and written to be checked against the paper by eye. It shares
+no code with the fast paths. Do not use it for work: it takes O(K T n^3) time and O(K T n^2) memory.
+"""
+
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from cagat.memory import require_memory
+
+_ALTERNATIVE = "Use cagat.CaGATConv, which computes the same without n x n matrices."
+
+
+class ReferenceResult(NamedTuple):
+    """What one layer computes.
+
+    Attributes:
+        H: The new features before the activation, shape ``(n, heads, channels)``.
+        S: The context-aware attention after the last round, shape ``(heads, n, n)``.
+        G: GAT's attention, shape ``(heads, n, n)``.
+    """
+
+    H: Tensor
+    S: Tensor
+    G: Tensor
+
+
+def dense_adjacency(
+    edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None = None, add_self_loops: bool = True
+) -> tuple[Tensor, Tensor]:
+    """The matrix A and the mask of its entries: ``A[i, j]`` is the weight of the edge j -> i.
+
+    A duplicate edge counts once without weights and adds up with them; an added self-loop has weight 1.
+    """
+    require_memory(9 * num_nodes**2, f"A dense adjacency matrix of {num_nodes} nodes", _ALTERNATIVE)
+    A = torch.zeros(num_nodes, num_nodes, dtype=torch.float64)
+    edge = torch.zeros(num_nodes, num_nodes, dtype=torch.bool)
+    for e in range(edge_index.size(1)):
+        j, i = int(edge_index[0, e]), int(edge_index[1, e])
+        A[i, j] = 1.0 if edge_weight is None else A[i, j] + float(edge_weight[e])
+        edge[i, j] = True
+    if add_self_loops:
+        for i in range(num_nodes):
+            if not edge[i, i]:
+                A[i, i] = 1.0
+                edge[i, i] = True
+    return A, edge
+
+
+def diffusion_matrix(A: Tensor, normalization: Literal["row", "sym"] = "row") -> Tensor:
+    """Line 3: ``D^-1 A``, or with our extension ``D^-1/2 A D^-1/2``; the inverse of an empty degree is 0."""
+    degree = A.sum(dim=1)
+    if normalization == "row":
+        return torch.where(degree > 0, 1 / degree, 0).diag() @ A
+    root = torch.where(degree > 0, 1 / degree.sqrt(), 0).diag()
+    return root @ A @ root
+
+
+def cagat_layer(
+    Z: Tensor,
+    att_src: Tensor,
+    att_dst: Tensor,
+    A: Tensor,
+    edge: Tensor,
+    *,
+    K: int = 3,
+    T: int = 2,
+    alpha: float | Tensor = 0.4,
+    lam: float | Tensor = 0.3,
+    xi: float | Tensor = 1e-3,
+    support: Literal["full", "edges"] = "full",
+    affinity: Literal["edges", "full"] = "edges",
+    feedback: bool = False,
+    normalization: Literal["row", "sym"] = "row",
+    negative_slope: float = 0.2,
+    edge_logits: Tensor | None = None,
+) -> ReferenceResult:
+    """One layer of CaGAT, up to the activation of the last line.
+
+    Args:
+        Z: The transformed features ``X W`` of each head.
+        att_src: The half of the weight vector Theta that meets the source.
+        att_dst: The half of the weight vector Theta that meets the target.
+        A: The adjacency matrix, from :func:`dense_adjacency`.
+        edge: The mask of its entries, from :func:`dense_adjacency`.
+        K: The number of rounds.
+        T: The number of diffusion steps in a round.
+        alpha: The weight of the context, one number or one a head.
+        lam: The weight of the aggregation, one number or one a head.
+        xi: The weight of the affinity, one number or one a head.
+        support: Whether S lives on all pairs or is masked to the edges after each step.
+        affinity: Whether ``<h_i, h_j>`` is taken on the edges or on all pairs.
+        feedback: Whether H is fed back into the aggregation.
+        normalization: How the diffusion matrix is normalised.
+        negative_slope: LeakyReLU's slope.
+        edge_logits: What edge features add to the logits, ``(n, n, heads)``.
+
+    Shapes:
+        - **Z:** ``(n, heads, channels)``
+        - **att_src**, **att_dst:** ``(heads, channels)``
+        - **A**, **edge:** ``(n, n)``
+    """
+    n, heads, _ = Z.shape
+    # Every step's S is kept for the gradient; beside them stand A, Abar and the matrices of the step at work.
+    kept = heads * (K * T + 2) if torch.is_grad_enabled() else 2 * heads
+    require_memory(
+        (kept + 6) * n * n * Z.element_size(), f"The dense reference for {n} nodes and {heads} heads", _ALTERNATIVE
+    )
+    Abar = diffusion_matrix(A, normalization).to(Z)
+    per_head = [
+        _one_head(
+            Z[:, h],
+            att_src[h],
+            att_dst[h],
+            Abar,
+            edge,
+            K=K,
+            T=T,
+            alpha=_of_head(alpha, h),
+            lam=_of_head(lam, h),
+            xi=_of_head(xi, h),
+            support=support,
+            affinity=affinity,
+            feedback=feedback,
+            negative_slope=negative_slope,
+            edge_logits=None if edge_logits is None else edge_logits[:, :, h],
+        )
+        for h in range(heads)
+    ]
+    H = torch.stack([result[0] for result in per_head], dim=1)
+    return ReferenceResult(H, torch.stack([r[1] for r in per_head]), torch.stack([r[2] for r in per_head]))
+
+
+def _of_head(coefficient: float | Tensor, head: int) -> float | Tensor:
+    return coefficient[head] if isinstance(coefficient, Tensor) else coefficient
+
+
+def _one_head(
+    Z: Tensor,
+    att_src: Tensor,
+    att_dst: Tensor,
+    Abar: Tensor,
+    edge: Tensor,
+    *,
+    K: int,
+    T: int,
+    alpha: float | Tensor,
+    lam: float | Tensor,
+    xi: float | Tensor,
+    support: str,
+    affinity: str,
+    feedback: bool,
+    negative_slope: float,
+    edge_logits: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    # Line 4: G_ij = softmax over j in N_i of LeakyReLU(Theta^T [z_i || z_j]), Eq. (1)-(2).
+    logits = (Z @ att_dst)[:, None] + (Z @ att_src)[None, :]
+    if edge_logits is not None:
+        logits = logits + edge_logits
+    logits = torch.nn.functional.leaky_relu(logits, negative_slope)
+    # A row without edges is all zero, where a softmax over nothing would be 0/0.
+    has_edge = edge.any(dim=1, keepdim=True)
+    logits = logits.masked_fill(~edge & has_edge, -torch.inf)
+    G = torch.softmax(logits, dim=1) * edge
+
+    H = lam * G @ Z + (1 - lam) * Z  # Line 5.
+    S = G  # Line 6.
+    for _ in range(K):  # Line 7.
+        for _ in range(T):  # Line 9.
+            Q = H @ H.T
+            if affinity == "edges" or support == "edges":
+                Q = Q * edge
+            S = alpha * Abar @ S @ Abar.T + (1 - alpha) * G + xi * Q  # Line 10, Eq. (15).
+            if support == "edges":
+                S = S * edge
+        H = lam * S @ (H if feedback else Z) + (1 - lam) * Z  # Line 13, Eq. (9) and (18).
+    return H, S, G
