@@ -30,7 +30,7 @@ def read_npz(path: Path, *, name: str | None = None) -> RawGraph:
 
     The adjacency matrix is CSR under `adj_*` (gnn-benchmark) or `adj_matrix.*` (ppnp), entry (i, j) the edge from i to
     j; the features are CSR under `attr_*` or `attr_matrix.*`, or dense under `attr_matrix`. A matrix without `data` is
-    all ones. Adjacency entries that are not all 1 are edge weights, and zeros are no edges. `labels`, `node_names`,
+    all ones. Adjacency entries that are not all 1 are edge weights. `labels`, `node_names`,
     `class_names` and `attr_names` are optional; so are cagat's own `edge_attr` (one row an entry of the adjacency
     matrix), `parts` (a split) and `directed`. Anything else in the file is left alone, unread.
     """
@@ -47,18 +47,16 @@ def read_npz(path: Path, *, name: str | None = None) -> RawGraph:
     labels = _integers(what, "labels", arrays.get("labels"), nodes, np.int64)
     labels = np.full(nodes, -1, dtype=np.int64) if labels is None else labels
     edge = adjacency.tocoo()
-    present = edge.data != 0
-    weight = edge.data[present]
     return RawGraph(
-        edge_index=np.stack([edge.row, edge.col]).astype(np.int64)[:, present],
+        edge_index=np.stack([edge.row, edge.col]).astype(np.int64),
         features=features,
         labels=labels,
         node_names=_names(what, arrays, "node_names") or [str(node) for node in range(nodes)],
         class_names=_names(what, arrays, "class_names")
         or [str(label) for label in range(int(labels.max(initial=-1)) + 1)],
         feature_names=_names(what, arrays, "attr_names"),
-        edge_weight=None if (weight == 1).all() else weight,
-        edge_attr=_dense(what, arrays["edge_attr"])[present] if "edge_attr" in arrays else None,
+        edge_weight=None if (edge.data == 1).all() else edge.data,
+        edge_attr=_dense(what, arrays["edge_attr"]) if "edge_attr" in arrays else None,
         parts=_integers(what, "parts", arrays.get("parts"), nodes, np.int8),
         directed=bool(arrays["directed"].any()) if "directed" in arrays else False,
         name=what,

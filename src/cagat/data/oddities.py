@@ -11,6 +11,7 @@ class Oddities:
     """Counts of what was dropped, merged or found wanting; all zero for a graph without surprises."""
 
     self_loops: int = 0
+    weightless_edges: int = 0
     duplicate_edges: int = 0
     opposite_edges: int = 0
     outside_component: int = 0
@@ -23,6 +24,8 @@ class Oddities:
         said = []
         if self.self_loops:
             said.append(f"{_count(self.self_loops, 'self-loop')} dropped (the layer adds one to every node)")
+        if self.weightless_edges:
+            said.append(f"{_count(self.weightless_edges, 'edge')} of weight 0 dropped")
         if self.duplicate_edges:
             said.append(f"{_count(self.duplicate_edges, 'duplicate edge')} merged")
         if self.opposite_edges:

@@ -28,7 +28,7 @@ def from_scipy(
     """Turn a sparse adjacency matrix into a `Data`.
 
     Args:
-        adjacency: Square; entry (i, j) is the edge from i to j. Entries that are not all 1 are weights, zeros no edges.
+        adjacency: Square; entry (i, j) is the edge from i to j. Entries that are not all 1 are weights.
         features: One row a node, sparse or dense; without them, every node is a feature of its own.
         labels: One integer a node, -1 for unlabelled.
         node_names: One a node; without them, their numbers.
@@ -40,13 +40,12 @@ def from_scipy(
     edges = scipy_sparse.coo_matrix(adjacency)
     if edges.shape[0] != edges.shape[1]:
         raise DatasetError(f"The adjacency matrix has shape {edges.shape}; it must be square.")
-    nodes, present = edges.shape[0], edges.data != 0
-    weight = as_float32("adjacency", edges.data[present])
+    nodes, weight = edges.shape[0], as_float32("adjacency", edges.data)
     y = np.full(nodes, -1) if labels is None else np.asarray(labels)
     if y.ndim != 1 or y.dtype.kind not in "iu":
         raise DatasetError(f"labels must be one integer a node, but have shape {y.shape} and type {y.dtype}.")
     raw = RawGraph(
-        edge_index=np.stack([edges.row[present], edges.col[present]]).astype(np.int64),
+        edge_index=np.stack([edges.row, edges.col]).astype(np.int64),
         features=one_hot(nodes) if features is None else _matrix(features),
         labels=y.astype(np.int64),
         node_names=list(node_names) if node_names is not None else [str(node) for node in range(nodes)],

@@ -13,7 +13,7 @@ from cagat.data.raw_graph import RawGraph
 
 
 def tidy(graph: RawGraph, *, largest_component: bool = False) -> tuple[RawGraph, Oddities]:
-    """Drop self-loops, merge duplicates, write undirected edges both ways, and count what was strange.
+    """Drop self-loops and edges of weight 0, merge duplicates, write undirected edges both ways, and count what was strange.
 
     A duplicate edge counts once without weights; weights add up, edge features are averaged. In an undirected graph
     the edge i-j may be listed as (i, j), as (j, i) or as both. With weights, a list that holds every edge both ways
@@ -27,10 +27,10 @@ def tidy(graph: RawGraph, *, largest_component: bool = False) -> tuple[RawGraph,
         The graph, with `edge_index` sorted by source, then target, as PyG's `coalesce` does; and what was strange.
     """
     graph.check()
-    proper = graph.edge_index[0] != graph.edge_index[1]
-    loops = int(len(proper) - proper.sum())
-    if loops:
-        graph = _take_edges(graph, proper)
+    graph, loops = _without(graph, graph.edge_index[0] == graph.edge_index[1])
+    weightless = 0
+    if graph.edge_weight is not None:
+        graph, weightless = _without(graph, graph.edge_weight == 0)
     before = graph.edge_index.shape[1]
     graph = _merged(graph)
     duplicates = before - graph.edge_index.shape[1]
@@ -40,6 +40,7 @@ def tidy(graph: RawGraph, *, largest_component: bool = False) -> tuple[RawGraph,
     graph, outside = _component(graph, largest_component)
     return graph, Oddities(
         self_loops=loops,
+        weightless_edges=weightless,
         duplicate_edges=duplicates,
         opposite_edges=opposite,
         outside_component=outside,
@@ -47,6 +48,12 @@ def tidy(graph: RawGraph, *, largest_component: bool = False) -> tuple[RawGraph,
         without_features=_rows_without_features(graph),
         small_classes=_small_classes(graph),
     )
+
+
+def _without(graph: RawGraph, dropped: NDArray[np.bool_]) -> tuple[RawGraph, int]:
+    """The graph without some of its edges, and how many they were."""
+    count = int(dropped.sum())
+    return (_take_edges(graph, ~dropped) if count else graph), count
 
 
 def _take_edges(graph: RawGraph, chosen: NDArray[np.bool_]) -> RawGraph:

@@ -4,15 +4,15 @@ import hashlib
 import http.server
 import threading
 import time
+from typing import ClassVar
 
 import pytest
 
 CONTENT = bytes(range(256)) * 1000
-SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    files: dict[str, bytes] = {}
+    files: ClassVar[dict[str, bytes]] = {}
 
     def do_GET(self):
         kind = self.path.strip("/").split("/")[0]
@@ -44,6 +44,7 @@ def server():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
+    server.content, server.sha256 = CONTENT, hashlib.sha256(CONTENT).hexdigest()
     server.address = f"http://127.0.0.1:{server.server_port}"
     yield server
     server.shutdown()

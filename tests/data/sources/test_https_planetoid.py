@@ -3,10 +3,10 @@
 import hashlib
 
 import pytest
-from planetoid_files import planetoid_files, tiny_npz
 
 from cagat.data.sources import HttpsFile, HttpsPlanetoid
 from cagat.errors import DatasetError
+from planetoid_files import planetoid_files, tiny_npz
 
 
 def ignore(file, done, total):

