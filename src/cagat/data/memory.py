@@ -1,12 +1,12 @@
 """Refuse what would not fit, before it is tried."""
 
-from cagat import memory
+import cagat.memory
 from cagat.errors import DatasetError
 
 
 def require_memory(what: str, needed: int, remedy: str) -> None:
     """Raise :class:`DatasetError` unless there is free memory for `needed` bytes and as many again to work with."""
     try:
-        memory.require_memory(2 * needed, what, remedy)
-    except memory.OutOfMemoryError as error:
+        cagat.memory.require_memory(2 * needed, what, remedy)
+    except cagat.memory.OutOfMemoryError as error:
         raise DatasetError(str(error)) from error

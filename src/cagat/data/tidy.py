@@ -13,7 +13,7 @@ from cagat.data.raw_graph import RawGraph
 
 
 def tidy(graph: RawGraph, *, largest_component: bool = False) -> tuple[RawGraph, Oddities]:
-    """Drop self-loops and edges of weight 0, merge duplicates, write undirected edges both ways, and count what was strange.
+    """Drop self-loops and edges without weight, merge duplicates, write undirected edges both ways, count oddities.
 
     A duplicate edge counts once without weights; weights add up, edge features are averaged. In an undirected graph
     the edge i-j may be listed as (i, j), as (j, i) or as both. With weights, a list that holds every edge both ways

@@ -1,6 +1,7 @@
 """Read one table from a file, in columns and block by block."""
 
 import csv
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,10 +39,7 @@ def read_table(path: Path, find_layout: FindLayout) -> tuple[Any, Layout]:
     try:
         return read(path, find_layout)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError, csv.Error) as error:
-        message = str(error).splitlines()[0]
-        raise DatasetError(
-            f"{path}: {message}. Numbers must be numbers, and every line must have all columns."
-        ) from error
+        raise DatasetError(f"{path}: {str(error).splitlines()[0]}. Mend the file.") from error
     except OSError as error:
         raise DatasetError(f"{path}: cannot be read ({error}). Copy or write it again.") from error
 
@@ -54,22 +52,30 @@ def _read_text(path: Path, find_layout: FindLayout) -> tuple[Any, Layout]:
         raise DatasetError(f"{path}: the file is empty, or its first line is. The first line must name the columns.")
     header = [cell.strip() for cell in next(csv.reader([first], delimiter=delimiter))]
     layout = _checked(path, find_layout(str(path), header))
-    wanted = (*layout.texts, *layout.numbers)
-    reader = pyarrow.csv.open_csv(
-        path,
-        pyarrow.csv.ReadOptions(
-            column_names=list(layout.columns), skip_rows=int(layout.has_header), block_size=_BLOCK_BYTES
-        ),
-        pyarrow.csv.ParseOptions(delimiter=delimiter),
-        pyarrow.csv.ConvertOptions(
-            column_types={column: _TEXT if column in layout.texts else pa.float32() for column in wanted},
-            include_columns=list(wanted),
-            null_values=[""],
-            strings_can_be_null=True,
-        ),
-    )
-    with reader:
-        return pa.Table.from_batches(list(reader), reader.schema), layout
+    types = dict.fromkeys(layout.texts, _TEXT) | {column: pa.float32() for column in layout.numbers}
+    try:
+        with pyarrow.csv.open_csv(
+            path,
+            pyarrow.csv.ReadOptions(
+                column_names=list(layout.columns), skip_rows=int(layout.has_header), block_size=_BLOCK_BYTES
+            ),
+            pyarrow.csv.ParseOptions(delimiter=delimiter),
+            pyarrow.csv.ConvertOptions(
+                column_types=types, include_columns=list(types), null_values=[""], strings_can_be_null=True
+            ),
+        ) as reader:
+            return pa.Table.from_batches(list(reader), reader.schema), layout
+    except pa.ArrowInvalid as error:
+        raise _wrong_cell(path, layout, error) from error
+
+
+def _wrong_cell(path: Path, layout: Layout, error: Exception) -> DatasetError:
+    """What Arrow says of a cell or a line, with the name of the column instead of its number."""
+    column = re.search(r"In CSV column #(\d+): (.*)", str(error))
+    if column is None:
+        return DatasetError(f"{path}: {str(error).splitlines()[0]}. Every line must have a cell for each column.")
+    name = layout.columns[int(column[1])]
+    return DatasetError(f"{path}, column {name!r}: {column[2]}. Write numbers there, or take the column out.")
 
 
 def _read_parquet(path: Path, find_layout: FindLayout) -> tuple[Any, Layout]:

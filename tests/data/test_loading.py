@@ -1,0 +1,129 @@
+"""Any graph by name or path."""
+
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from cagat.data import load, save, summarize
+from cagat.errors import DatasetError
+
+SPEC = {
+    "cora": (2485, 5069, 1433, [285, 406, 726, 379, 214, 131, 344]),
+    "citeseer": (2110, 3668, 3703, [115, 463, 388, 304, 532, 308]),
+    "pubmed": (19717, 44324, 500, [4103, 7739, 7875]),
+    "cora_ml": (2810, 7981, 2879, [348, 393, 440, 407, 781, 150, 291]),
+}
+
+
+@pytest.mark.parametrize("name", SPEC)
+def test_the_paper_s_graphs(real_graphs, name):
+    data = load(name, real_graphs, sparse=True)
+    summary = summarize(data)
+    assert tuple(summary[key] for key in ("nodes", "edges", "features", "class_sizes")) == SPEC[name]
+    sums = dict(reversed(line.split()) for line in (real_graphs / "SHA256SUMS").read_text().splitlines())
+    assert summary["sha256"] == sums[f"{name}.npz"]
+    assert summary["source"] == f"file {real_graphs / name}.npz"
+    assert data.validate()
+    assert data.is_undirected()
+    assert not data.has_self_loops()
+    assert len(set(data.node_names)) == data.num_nodes
+
+
+def test_the_rest_of_a_published_graph_on_request(real_graphs):
+    assert load("cora", real_graphs, largest_component=False).num_nodes == 2708
+    with pytest.raises(DatasetError, match="cora is used undirected"):
+        load("cora", directed=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes", "edges", "features", "sizes"),
+    [
+        ("karate", 34, 78, 34, [17, 17]),
+        ("digits", 1797, 9928, 64, [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]),
+        ("synthetic:nodes=60,degree=6,classes=3,features=12", 60, 180, 12, [20, 20, 20]),
+    ],
+)
+def test_graphs_that_are_made_here(name, nodes, edges, features, sizes):
+    summary = summarize(load(name))
+    assert summary["nodes"] == nodes
+    assert summary["edges"] == edges
+    assert summary["features"] == features
+    assert summary["class_sizes"] == sizes
+    assert summary["sha256"] is None
+
+
+def test_karate_is_zachary_s():
+    data = load("karate")
+    assert data.class_names == ["Mr. Hi", "Officer"]
+    assert torch.equal(data.x, torch.eye(34))
+    assert data.y[[0, 33]].tolist() == [0, 1]
+    assert data.edge_index[1][data.edge_index[0] == 11].tolist() == [0]
+
+
+def test_digits_are_joined_to_their_nearest():
+    data = load("digits")
+    first = data.edge_index[1][data.edge_index[0] == 0]
+    distance = (data.x - data.x[0]).norm(dim=1)
+    nearest = distance.argsort()[1:9]
+    assert set(nearest.tolist()) <= set(first.tolist())
+
+
+def test_a_name_wins_over_a_file(tmp_path, monkeypatch):
+    (tmp_path / "karate").mkdir()
+    (tmp_path / "karate" / "edges.csv").write_text("1,2\n")
+    monkeypatch.chdir(tmp_path)
+    assert load("karate").num_nodes == 34
+    assert load("./karate").num_nodes == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("coraa", "Did you mean cora"),
+        ("nowhere/at/all", "Choose one of cora, citeseer, cora_ml, pubmed, digits, karate, synthetic, or give a path"),
+        ("synthetic:nodes=ten", "'nodes=ten' is not one of nodes=NUMBER"),
+        ("synthetic:sides=3", "'sides=3' is not one of"),
+        ("synthetic:nodes=3", "nodes=3 must be at least 8"),
+        ("synthetic:degree=999", "degree=999 must be at least 1 and at most 249"),
+        ("synthetic:features=2", "features=2 must be at least 4"),
+        ("synthetic:seed=4294967296", "seed=4294967296"),
+    ],
+)
+def test_what_is_not_there(name, message):
+    with pytest.raises(DatasetError, match=message):
+        load(name)
+
+
+def test_a_single_table_leads_to_convert(tmp_path):
+    (tmp_path / "edges.csv").write_text("1,2\n")
+    with pytest.raises(DatasetError, match="cagat data convert --edges"):
+        load(tmp_path / "edges.csv")
+
+
+def test_dense_features_that_do_not_fit(tmp_path, monkeypatch):
+    monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 3_000_000}))
+    with pytest.raises(DatasetError, match=r"2485 x 1433 dense features.*sparse=True"):
+        load("cora")
+    assert load("cora", sparse=True).num_nodes == 2485
+
+
+def test_a_graph_is_not_saved_under_any_name(tmp_path):
+    with pytest.raises(DatasetError, match=r"\.npz or \.safetensors"):
+        save(load("karate"), tmp_path / "karate.pt")
+
+
+def test_pubmed_loads_in_half_a_second(real_graphs):
+    load("pubmed", real_graphs)
+    started = time.perf_counter()
+    load("pubmed", real_graphs)
+    assert time.perf_counter() - started < 0.5
+
+
+def test_the_largest_component_on_request(tmp_path):
+    (tmp_path / "edges.csv").write_text("5,6\n1,2\n2,3\n")
+    assert load(tmp_path).num_nodes == 5
+    data = load(tmp_path, largest_component=True)
+    assert data.node_names == ["1", "2", "3"]
+    np.testing.assert_array_equal(data.edge_index, [[0, 1, 1, 2], [1, 0, 2, 1]])
