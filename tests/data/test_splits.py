@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cagat.data import load, split
+from cagat.data import load, split, split_fractions
 from cagat.errors import DatasetError
 
 
@@ -85,3 +85,39 @@ def test_masks_say_the_same():
 def test_seed_out_of_range(seed):
     with pytest.raises(DatasetError, match=str(seed)):
         split(torch.tensor([0, 0, 0]), 1, 1, seed)
+
+
+def test_fractions_golden_values():
+    y = torch.tensor([0, 1, 0, 1, -1, 0, 1, 0, 1, 0])
+    # In the order of seed 0, class 0 is 2 5 9 7 0 and class 1 is 8 1 3 6; 0.4 of them is 2 and 1.6, rounded to 2.
+    drawn = split_fractions(y, train=0.4, val=0.25, seed=0)
+    assert drawn.train.tolist() == [1, 2, 5, 8]
+    assert drawn.val.tolist() == [3, 9]
+    assert drawn.test.tolist() == [0, 6, 7]
+
+
+def test_fractions_on_cora():
+    drawn = split_fractions(load("cora").y, 0.6, 0.2, seed=3)
+    assert [len(part) for part in drawn] == [1491, 497, 497]
+    assert drawn.train[:5].tolist() == [1, 3, 4, 5, 6]
+    assert torch.equal(torch.cat(drawn).sort().values, torch.arange(2485))
+
+
+@pytest.mark.parametrize(("train", "val"), [(0, 0.1), (0.5, 0.5), (0.2, -0.1), (1.2, 0)])
+def test_fractions_out_of_range(train, val):
+    with pytest.raises(DatasetError, match=f"they are {train} and {val}"):
+        split_fractions(torch.tensor([0, 0, 0]), train, val)
+
+
+def test_fractions_name_a_class_too_small():
+    with pytest.raises(DatasetError, match=r"Class 'rare' has 3 labelled nodes.*0\.1 for training"):
+        split_fractions(torch.tensor([0] * 20 + [1] * 3), 0.1, 0.1, class_names=["common", "rare"])
+
+
+def test_labels_that_are_no_labels():
+    with pytest.raises(DatasetError, match="one integer a node"):
+        split(torch.rand(5))
+    with pytest.raises(DatasetError, match="nothing to split"):
+        split(torch.tensor([-1, -1]))
+    with pytest.raises(DatasetError, match="train_per_class >= 1"):
+        split(torch.tensor([0, 0, 0]), 0, 1)

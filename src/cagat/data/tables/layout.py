@@ -50,9 +50,10 @@ def edge_layout(what: str, header: Sequence[str]) -> Layout:
 
 def feature_layout(what: str, header: Sequence[str]) -> Layout:
     """Features: `node` and one column a feature; or `node,feature,value` for the features that are not zero."""
-    node = _column(what, header[:1], _NODE, "node")
-    if [column.lower() for column in header[1:]] in (["feature"], ["feature", "value"]):
-        return Layout(tuple(header), (node, header[1]))
+    node = _column(what, header, _NODE, "node")
+    others = [column for column in header if column != node]
+    if [column.lower() for column in others] in (["feature"], ["feature", "value"]):
+        return Layout(tuple(header), (node, others[0]))
     return Layout(tuple(header), (node,))
 
 
