@@ -99,6 +99,12 @@ def test_fetch_says_where_it_is(cagat):
     assert "the one in the package" in done.err
 
 
+def test_one_failure_does_not_keep_the_others_from_being_fetched(cagat):
+    done = cagat("data", "fetch", "karate", "cora", code=1)
+    assert done.out.startswith("cora: ")
+    assert "nothing to fetch for 'karate'" in done.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

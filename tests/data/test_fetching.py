@@ -24,7 +24,6 @@ class FakeSource:
     def fetch(self, target, progress):
         if self.content is None:
             raise DatasetError(f"{self.words}: out of order")
-        target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(self.content)
 
 
@@ -106,9 +105,15 @@ def test_only_published_graphs_are_fetched():
         fetch("karate")
 
 
-def test_a_directory_that_cannot_be_written(tmp_path, sources, real_graphs):
-    from cagat.data.whole_file import written_whole
-
+def test_a_directory_that_cannot_be_written(tmp_path, sources):
+    sources(FakeSource("first", b"real"))
     (tmp_path / "file").write_text("")
     with pytest.raises(DatasetError, match="cannot be written"):
-        written_whole(tmp_path / "file" / "citeseer.npz", lambda stream: stream.write(b"x"))
+        fetch("citeseer", tmp_path / "file")
+
+
+def test_a_source_that_gives_another_file_leaves_nothing(tmp_path, sources):
+    sources(FakeSource("first", b"other"))
+    with pytest.raises(DatasetError, match=r"citeseer\.npz from first: sha256 is"):
+        fetch("citeseer", tmp_path)
+    assert list(tmp_path.iterdir()) == []

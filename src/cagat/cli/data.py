@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cagat.cli.messages import show_messages
+from cagat.errors import DatasetError
 
 if TYPE_CHECKING:
     from cagat.data.sources import Progress
@@ -89,10 +90,17 @@ def fetch(
     show_messages()
     from cagat.data import fetch as fetch_graph
 
+    failures = []
     for name in names:
-        with _progress_bar() as progress:
-            path = fetch_graph(name, data_dir, progress=progress)
+        try:
+            with _progress_bar() as progress:
+                path = fetch_graph(name, data_dir, progress=progress)
+        except DatasetError as error:
+            failures.append(str(error))
+            continue
         typer.echo(f"{name}: {path}")
+    if failures:
+        raise DatasetError("\n\n".join(failures))
 
 
 @app.command()

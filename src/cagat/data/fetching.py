@@ -2,13 +2,14 @@
 
 import logging
 import os
+import tempfile
 from pathlib import Path
 
 import platformdirs
 
 from cagat.data.file_sha256 import check_sha256, file_sha256
 from cagat.data.published import PUBLISHED, PublishedGraph
-from cagat.data.sources import Progress
+from cagat.data.sources import Progress, Source
 from cagat.errors import DatasetError
 
 _log = logging.getLogger(__name__)
@@ -19,7 +20,7 @@ EMBEDDED = Path(__file__).parent / "embedded"
 def data_directory(data_dir: Path | str | None = None) -> Path:
     """The directory for data sets: `data_dir`, else the variable `CAGAT_DATA`, else the user's cache directory."""
     chosen = data_dir or os.environ.get("CAGAT_DATA")
-    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("cagat")) / "data"
+    return Path(chosen).expanduser() if chosen else Path(platformdirs.user_cache_dir("cagat")) / "data"
 
 
 def fetch(name: str, data_dir: Path | str | None = None, *, progress: Progress | None = None) -> Path:
@@ -56,12 +57,11 @@ def _fetch_remote(graph: PublishedGraph, local: Path, progress: Progress) -> Pat
     for source in graph.sources:
         _log.warning("%s: fetching it from %s", graph.name, source.words)
         try:
-            source.fetch(local, progress)
+            _fetch_checked(source, graph, local, progress)
         except DatasetError as error:
             _log.warning("%s: that failed (%s)", graph.name, error)
             tried.append(str(error))
             continue
-        check_sha256(str(local), file_sha256(local), *graph.sums)
         _log.info("%s: now in %s", graph.name, local)
         return local
     listed = "\n".join(f"  - {one}" for one in tried)
@@ -71,3 +71,16 @@ def _fetch_remote(graph: PublishedGraph, local: Path, progress: Progress) -> Pat
         "that holds it with --data-dir or the variable CAGAT_DATA, or try again with a network. "
         "The graphs cora, digits, karate and synthetic need none."
     )
+
+
+def _fetch_checked(source: Source, graph: PublishedGraph, local: Path, progress: Progress) -> None:
+    """Fetch into a directory of its own first, so that only a file with a known sum ever has the final name."""
+    try:
+        local.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{graph.name}.", dir=local.parent) as folder:
+            fetched = Path(folder, local.name)
+            source.fetch(fetched, progress)
+            check_sha256(f"{local.name} from {source.words}", file_sha256(fetched), *graph.sums)
+            os.replace(fetched, local)
+    except OSError as error:
+        raise DatasetError(f"{local}: cannot be written ({error.strerror}). Choose another directory.") from error
