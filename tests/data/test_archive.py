@@ -1,5 +1,6 @@
 """Reading arrays from files that mean harm, or are merely broken."""
 
+import contextlib
 import io
 import os
 import pickle
@@ -165,3 +166,26 @@ def test_an_encrypted_member(tmp_path):
     path.write_bytes(content)
     with pytest.raises(DatasetError, match=r"encrypted|password"):
         read_arrays(path, ["labels"])
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_changed_file_never_does_more_than_fail(tmp_path, method):
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", method) as file:
+        file.writestr("labels.npy", npy("'<i8'", "(20,)", np.arange(20).tobytes()))
+    whole, random = (tmp_path / "a.npz").read_bytes(), np.random.default_rng(0)
+    for _ in range(500):
+        changed = bytearray(whole)
+        for _ in range(random.integers(1, 4)):
+            changed[random.integers(len(changed))] = random.integers(256)
+        (tmp_path / "b.npz").write_bytes(changed)
+        with contextlib.suppress(DatasetError):
+            assert set(read_arrays(tmp_path / "b.npz", ["labels"])) <= {"labels"}
+
+
+@pytest.mark.parametrize(
+    "header", [b"(" * 5000, b"[" * 5000 + b"]" * 5000, b"{'descr': 5}", b"{1: 2", b"-" * 9000 + b"1"]
+)
+def test_headers_that_upset_a_parser(tmp_path, header):
+    content = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    with pytest.raises(DatasetError):
+        read_arrays(archive(tmp_path / "a.npz", labels=content), ["labels"])

@@ -5,8 +5,10 @@ import time
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from cagat.data import load, save, summarize
+from cagat.data import from_scipy, load, save, summarize
 from cagat.errors import DatasetError
 
 SPEC = {
@@ -127,3 +129,31 @@ def test_the_largest_component_on_request(tmp_path):
     data = load(tmp_path, largest_component=True)
     assert data.node_names == ["1", "2", "3"]
     np.testing.assert_array_equal(data.edge_index, [[0, 1, 1, 2], [1, 0, 2, 1]])
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
+@given(
+    nodes=st.integers(1, 8),
+    pairs=st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=20),
+    directed=st.booleans(),
+    names=st.lists(
+        st.text(st.characters(exclude_categories=["Cs", "Cc", "Z"]), min_size=1), min_size=8, max_size=8, unique=True
+    ),
+    numbers=st.lists(st.floats(-9, 9, width=32), min_size=16, max_size=16),
+)
+def test_any_graph_survives_a_file(tmp_path_factory, suffix, nodes, pairs, directed, names, numbers):
+    adjacency = np.zeros((nodes, nodes))
+    for source, target in pairs:
+        adjacency[source % nodes, target % nodes] = 1 + source
+    features = np.array(numbers, dtype=np.float32)[: 2 * nodes].reshape(nodes, 2)
+    labels = np.arange(nodes) % 3 - 1
+    data = from_scipy(adjacency, features, labels, node_names=names[:nodes], class_names=["p", "q"], directed=directed)
+    path = tmp_path_factory.getbasetemp() / f"any{suffix}"
+    save(data, path)
+    back = load(path)
+    for key in ("x", "edge_index", "y"):
+        assert torch.equal(back[key], data[key]), key
+    expected = data.edge_weight if "edge_weight" in data else torch.ones(data.num_edges)
+    assert torch.equal(back.edge_weight if "edge_weight" in back else torch.ones(back.num_edges), expected)
+    assert back.node_names == data.node_names
+    assert back.class_names == data.class_names

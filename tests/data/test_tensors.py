@@ -1,5 +1,6 @@
 """Graphs in .safetensors files."""
 
+import contextlib
 import json
 
 import numpy as np
@@ -66,7 +67,7 @@ def test_what_is_not_saved_is_said(tmp_path, data, caplog):
     [
         ("edge_index", torch.tensor([[0], [3]]), "node 3"),
         ("edge_index", torch.tensor([[0], [-1]]), "node -1"),
-        ("y", torch.tensor([0.5, 1.0, 2.0]), "one integer a node"),
+        ("y", torch.tensor([0.5, 1.0, 2.0]), "y must be integers"),
         ("y", torch.tensor([0, 1, 7]), "label 7"),
         ("x", torch.tensor([[1.0], [float("nan")], [0.0]]), "NaN"),
         ("node_names", ["a", "a", "b"], "more than once"),
@@ -96,10 +97,10 @@ def names(value):
         ({"edge_index": np.array([[0.0], [1.0]])}, "edge_index must be"),
         ({"labels": np.array([0, 5])}, "label 5"),
         ({"labels": np.array([[0, 5]])}, "labels must be"),
-        ({"features": None}, "features missing"),
+        ({"features": None}, "features.data, features.indices, features.indptr, features.shape missing"),
         ({"features": np.array([1.0, 2.0])}, "2 dimensions"),
         ({"features": np.full((2, 1), np.nan)}, "NaN"),
-        ({"features.indptr": np.array([0, 1, 2])}, "not complete"),
+        ({"features": None, "features.indptr": np.array([0, 1, 2])}, "features.data, .* missing"),
         ({"node_names": names([1, 2])}, "list of texts"),
         ({"node_names": names({"a": 1})}, "list of texts"),
         ({"node_names": np.frombuffer(b"[" * 100_000, dtype=np.uint8)}, "not readable"),
@@ -131,3 +132,14 @@ def test_files_that_are_no_tensors(tmp_path, content):
     (tmp_path / "g.safetensors").write_bytes(content)
     with pytest.raises(DatasetError, match=r"not a readable \.safetensors"):
         load(tmp_path / "g.safetensors")
+
+
+def test_a_changed_or_cut_file_never_does_more_than_fail(tmp_path, data):
+    save(data, tmp_path / "g.safetensors")
+    whole, random = (tmp_path / "g.safetensors").read_bytes(), np.random.default_rng(0)
+    for _ in range(300):
+        changed = bytearray(whole[: random.integers(1, len(whole) + 1)])
+        changed[random.integers(len(changed))] = random.integers(256)
+        (tmp_path / "h.safetensors").write_bytes(changed)
+        with contextlib.suppress(DatasetError):
+            assert load(tmp_path / "h.safetensors").validate()

@@ -1,10 +1,13 @@
 """From raw edges to the graph that is computed on, against networkx."""
 
+from dataclasses import replace
+
 import networkx
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 from cagat.data.raw_graph import RawGraph
 from cagat.data.tidy import tidy
@@ -112,3 +115,14 @@ def test_what_is_strange_is_said_with_counts():
 def test_nothing_strange_nothing_said():
     graph = raw(41, [(node, node + 1) for node in range(40)])
     assert tidy(graph)[1].sentences() == []
+
+
+def test_sparse_features_are_put_in_order():
+    matrix = sparse.csr_matrix((3, 3), dtype=np.float32)
+    matrix.indptr, matrix.indices = np.array([0, 3, 4, 4]), np.array([2, 0, 2, 1])
+    matrix.data = np.array([1, 2, 3, 0], dtype=np.float32)
+    graph, oddities = tidy(replace(raw(3, [(0, 1), (1, 2)]), features=matrix))
+    assert graph.features.indices.tolist() == [0, 2]
+    assert graph.features.data.tolist() == [2, 4]
+    assert oddities.without_features == 2
+    assert matrix.nnz == 4

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from cagat.data.numbers import as_float32, as_int64
 from cagat.data.raw_graph import Features
 from cagat.errors import DatasetError
 
@@ -22,25 +23,15 @@ def checked_csr(
         indptr: Where each row starts in `indices`, and where the last one ends.
         shape: Rows and columns.
     """
-    if indices.ndim != 1 or indptr.ndim != 1 or indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu":
-        raise DatasetError(f"{what}: indices and indptr must be lists of integers.")
+    indices, indptr = as_int64(f"{what}: indices", indices, (None,)), as_int64(f"{what}: indptr", indptr, (None,))
     rows, columns = shape
-    indptr = indptr.astype(np.int64)
     ends_fit = len(indptr) == rows + 1 and indptr[0] == 0 and indptr[-1] == len(indices)
     if rows < 0 or columns < 0 or not ends_fit or (np.diff(indptr) < 0).any():
         raise DatasetError(f"{what}: indptr does not fit a matrix of shape {shape} with {len(indices)} entries.")
     if len(indices) and (indices.min() < 0 or indices.max() >= columns):
         worst = indices.min() if indices.min() < 0 else indices.max()
         raise DatasetError(f"{what}: indices holds {worst}, but columns are 0 to {columns - 1}.")
-    values = np.ones(len(indices), np.float32) if data is None else as_float32(what, data)
+    values = np.ones(len(indices), np.float32) if data is None else as_float32(f"{what}: data", data)
     if values.shape != indices.shape:
         raise DatasetError(f"{what}: data has shape {values.shape}, but there are {len(indices)} entries.")
-    return sparse.csr_matrix((values, indices.astype(np.int64), indptr), shape=shape)
-
-
-def as_float32(what: str, array: NDArray[Any]) -> NDArray[np.float32]:
-    """Turn an array of numbers into float32; what is too large becomes infinite, which is refused later by name."""
-    if array.dtype.kind not in "biuf":
-        raise DatasetError(f"{what}: numbers are expected, but the type is {array.dtype}.")
-    with np.errstate(over="ignore"):
-        return array.astype(np.float32)
+    return sparse.csr_matrix((values, indices, indptr), shape=shape)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from cagat.data.csr import as_float32
+from cagat.data.numbers import as_float32
 from cagat.data.prepare import prepare
 from cagat.data.raw_graph import Features, RawGraph, one_hot
 from cagat.data.tables.columns import in_order
@@ -62,7 +62,7 @@ def _stacked(rows: list[Any]) -> Features:
     if len(lengths) > 1:
         raise DatasetError(f"Nodes have features of different lengths: {', '.join(map(str, sorted(lengths)))}.")
     zeros = np.zeros(lengths.pop(), dtype=np.float32)
-    return as_float32("features", np.array([zeros if row is None else row for row in rows]))
+    return as_float32("features", np.array([zeros if row is None else row for row in rows]), 2)
 
 
 def _named_labels(values: list[Any]) -> tuple[list[str], NDArray[np.int64]]:

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from cagat.data.archive import read_arrays, write_arrays
-from cagat.data.csr import as_float32, checked_csr
+from cagat.data.csr import checked_csr
 from cagat.data.file_sha256 import file_sha256
-from cagat.data.raw_graph import Features, RawGraph, one_hot
+from cagat.data.numbers import as_float32, as_int64
+from cagat.data.raw_graph import RawGraph, numbered_classes, one_hot
 from cagat.errors import DatasetError
 
 Arrays = dict[str, NDArray[Any]]
@@ -43,21 +44,21 @@ def read_npz(path: Path, *, name: str | None = None) -> RawGraph:
     nodes = adjacency.shape[0]
     features = _matrix(what, arrays, "attributes")
     if features is None:
-        features = _dense(what, arrays["attr_matrix"]) if "attr_matrix" in arrays else one_hot(nodes)
-    labels = _integers(what, "labels", arrays.get("labels"), nodes, np.int64)
-    labels = np.full(nodes, -1, dtype=np.int64) if labels is None else labels
+        features = (
+            as_float32(f"{what}: attr_matrix", arrays["attr_matrix"], 2) if "attr_matrix" in arrays else one_hot(nodes)
+        )
+    labels = as_int64(f"{what}: labels", arrays.get("labels", np.full(nodes, -1)), (nodes,))
     edge = adjacency.tocoo()
     return RawGraph(
         edge_index=np.stack([edge.row, edge.col]).astype(np.int64),
         features=features,
         labels=labels,
         node_names=_names(what, arrays, "node_names") or [str(node) for node in range(nodes)],
-        class_names=_names(what, arrays, "class_names")
-        or [str(label) for label in range(int(labels.max(initial=-1)) + 1)],
+        class_names=_names(what, arrays, "class_names") or numbered_classes(what, labels),
         feature_names=_names(what, arrays, "attr_names"),
         edge_weight=None if (edge.data == 1).all() else edge.data,
-        edge_attr=_dense(what, arrays["edge_attr"]) if "edge_attr" in arrays else None,
-        parts=_integers(what, "parts", arrays.get("parts"), nodes, np.int8),
+        edge_attr=as_float32(f"{what}: edge_attr", arrays["edge_attr"], 2) if "edge_attr" in arrays else None,
+        parts=as_int64(f"{what}: parts", arrays["parts"], (nodes,)) if "parts" in arrays else None,
         directed=bool(arrays["directed"].any()) if "directed" in arrays else False,
         name=what,
         source=f"file {path}",
@@ -90,7 +91,7 @@ def write_npz(path: Path, graph: RawGraph) -> None:
     if graph.edge_attr is not None:
         arrays["edge_attr"] = graph.edge_attr[order]
     if graph.parts is not None:
-        arrays["parts"] = graph.parts
+        arrays["parts"] = graph.parts.astype(np.int8)
     write_arrays(path, arrays)
 
 
@@ -105,27 +106,8 @@ def _matrix(what: str, arrays: Arrays, kind: str) -> Any:
         indices, indptr, shape = (arrays[prefix + part] for part in ("indices", "indptr", "shape"))
     except KeyError as error:
         raise DatasetError(f"{what}: {prefix}indptr is there, but {error} is missing. Write the file again.") from None
-    if shape.shape != (2,) or shape.dtype.kind not in "iu":
-        raise DatasetError(f"{what}: {prefix}shape must be two integers, but has shape {shape.shape}.")
-    rows, columns = (int(length) for length in shape)
+    rows, columns = as_int64(f"{what}: {prefix}shape", shape, (2,)).tolist()
     return checked_csr(f"{what}, {prefix}*", arrays.get(prefix + "data"), indices, indptr, (rows, columns))
-
-
-def _dense(what: str, array: NDArray[Any]) -> Features:
-    if array.ndim != 2:
-        raise DatasetError(f"{what}: a matrix is expected, but an array has shape {array.shape}.")
-    return as_float32(what, array)
-
-
-def _integers(what: str, key: str, array: NDArray[Any] | None, nodes: int, dtype: Any) -> Any:
-    if array is None:
-        return None
-    if array.dtype.kind not in "iu" or array.shape != (nodes,):
-        raise DatasetError(
-            f"{what}: {key} must be one integer for each of the {nodes} nodes, "
-            f"but has type {array.dtype} and shape {array.shape}."
-        )
-    return array.astype(dtype)
 
 
 def _names(what: str, arrays: Arrays, key: str) -> list[str]:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from cagat.data.array_pickle import read_array_pickle
-from cagat.data.csr import as_float32
+from cagat.data.numbers import as_int64
 from cagat.data.raw_graph import RawGraph
 from cagat.errors import DatasetError
 
@@ -30,11 +30,16 @@ def read_planetoid(folder: Path, name: str) -> RawGraph:
             "others. Only graphs whose test nodes have no gaps are read, such as pubmed."
         )
     position = np.argsort(rows)
-    one_hot = np.concatenate([ally, ty])[position]
+    one_hot = np.concatenate(
+        [as_int64(f"{folder}: {what}", y, (None, None)) for what, y in (("ally", ally), ("ty", ty))]
+    )
+    if len(one_hot) != len(rows):
+        raise DatasetError(f"{folder}: {len(one_hot)} labels do not fit {len(rows)} nodes. Fetch the files again.")
+    one_hot = one_hot[position]
     return RawGraph(
         edge_index=_edges(neighbours),
         features=sparse.vstack([allx, tx]).tocsr()[position],
-        labels=np.where(as_float32("ally, ty", one_hot).any(axis=1), one_hot.argmax(axis=1), -1).astype(np.int64),
+        labels=np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1).astype(np.int64),
         node_names=[str(node) for node in range(len(rows))],
         class_names=[str(label) for label in range(one_hot.shape[1])],
         name=name,

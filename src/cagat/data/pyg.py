@@ -11,11 +11,12 @@ from scipy import sparse
 from torch import Tensor
 from torch_geometric.data import Data
 
-from cagat.data.csr import as_float32, checked_csr
+from cagat.data.csr import checked_csr
 from cagat.data.memory import require_memory
 from cagat.data.names import Names
+from cagat.data.numbers import as_float32, as_int64
 from cagat.data.parts import PARTS
-from cagat.data.raw_graph import Features, RawGraph, one_hot
+from cagat.data.raw_graph import Features, RawGraph, numbered_classes, one_hot
 from cagat.errors import DatasetError
 
 _log = logging.getLogger(__name__)
@@ -58,21 +59,17 @@ def from_data(data: Data) -> RawGraph:
     if unknown := sorted(set(data.keys()) - _KNOWN):
         _log.warning("%s: not saved, because cagat has no place for them: %s", name, ", ".join(unknown))
     nodes = int(data.num_nodes or 0)
-    labels = np.full(nodes, -1) if data.y is None else _numpy(data.y)
-    if labels.ndim != 1 or labels.dtype.kind not in "iu":
-        raise DatasetError(
-            f"{name}: y must be one integer a node, but has shape {labels.shape} and type {labels.dtype}."
-        )
+    labels = as_int64(f"{name}: y", np.full(nodes, -1) if data.y is None else _numpy(data.y), (nodes,))
     weight, attr, directed = getattr(data, "edge_weight", None), data.edge_attr, getattr(data, "directed", None)
     return RawGraph(
-        edge_index=_numpy(data.edge_index),
+        edge_index=as_int64(f"{name}: edge_index", _numpy(data.edge_index), (2, None)),
         features=one_hot(nodes) if data.x is None else _features(data.x),
-        labels=labels.astype(np.int64),
+        labels=labels,
         node_names=list(getattr(data, "node_names", None) or map(str, range(nodes))),
-        class_names=list(getattr(data, "class_names", None) or map(str, range(int(labels.max(initial=-1)) + 1))),
+        class_names=list(getattr(data, "class_names", None) or numbered_classes(name, labels)),
         feature_names=list(getattr(data, "feature_names", None) or ()),
         edge_weight=None if weight is None else as_float32("edge_weight", _numpy(weight)),
-        edge_attr=None if attr is None else as_float32("edge_attr", _numpy(attr).reshape(len(attr), -1)),
+        edge_attr=None if attr is None else as_float32("edge_attr", _numpy(attr).reshape(len(attr), -1), 2),
         parts=_parts(data, nodes),
         directed=not data.is_undirected() if directed is None else bool(directed),
         name=name,
@@ -85,7 +82,7 @@ def _numpy(tensor: Tensor) -> NDArray[Any]:
 
 def _features(x: Tensor) -> Features:
     if x.layout is torch.strided:
-        return as_float32("x", _numpy(x))
+        return as_float32("x", _numpy(x), 2)
     x = x.to_sparse_csr()
     return checked_csr("x", _numpy(x.values()), _numpy(x.col_indices()), _numpy(x.crow_indices()), (len(x), x.size(1)))
 

@@ -1,5 +1,6 @@
 """A graph as a file holds it: plain arrays, checked before anything is computed from them."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -18,6 +19,14 @@ def one_hot(nodes: int) -> Features:
     return sparse.identity(nodes, dtype=np.float32, format="csr")
 
 
+def numbered_classes(what: str, labels: NDArray[np.int64]) -> list[str]:
+    """The names of classes that have none: their numbers."""
+    count = int(labels.max(initial=-1)) + 1
+    if count > len(labels):
+        raise DatasetError(f"{what}: label {count - 1} is out of range: there are only {len(labels)} nodes.")
+    return [str(label) for label in range(count)]
+
+
 @dataclass(frozen=True)
 class RawGraph:
     """What every reader gives and every writer takes.
@@ -31,7 +40,7 @@ class RawGraph:
         feature_names: One name a column of `features`, or none at all.
         edge_weight: float32 array, one number an edge, or `None`.
         edge_attr: float32 array, one row an edge, or `None`.
-        parts: int8 array with the user's own split, by the numbers of :mod:`cagat.data.parts`, or `None`.
+        parts: Integer array with the user's own split, by the numbers of :mod:`cagat.data.parts`, or `None`.
         directed: Whether the direction of the edges is meant.
         name: What to call the graph.
         source: Where it came from, in words.
@@ -46,7 +55,7 @@ class RawGraph:
     feature_names: list[str] = field(default_factory=list)
     edge_weight: NDArray[np.float32] | None = None
     edge_attr: NDArray[np.float32] | None = None
-    parts: NDArray[np.int8] | None = None
+    parts: NDArray[np.integer[Any]] | None = None
     directed: bool = False
     name: str = "graph"
     source: str = "memory"
@@ -91,7 +100,7 @@ class RawGraph:
                 raise DatasetError(f"{self.name}: {what} has length {got}, expected {expected}.")
         for what, names in (("node", self.node_names), ("class", self.class_names)):
             if len(set(names)) != len(names):
-                twice = next(name for name in names if names.count(name) > 1)
+                twice, _ = Counter(names).most_common(1)[0]
                 raise DatasetError(f"{self.name}: the {what} name {twice!r} occurs more than once. Make names unique.")
 
     def _check_finite(self) -> None:

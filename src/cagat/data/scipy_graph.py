@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike
 from scipy import sparse as scipy_sparse
 from torch_geometric.data import Data
 
-from cagat.data.csr import as_float32
+from cagat.data.numbers import as_float32, as_int64
 from cagat.data.prepare import prepare
-from cagat.data.raw_graph import Features, RawGraph, one_hot
+from cagat.data.raw_graph import Features, RawGraph, numbered_classes, one_hot
 from cagat.errors import DatasetError
 
 
@@ -41,17 +41,13 @@ def from_scipy(
     if edges.shape[0] != edges.shape[1]:
         raise DatasetError(f"The adjacency matrix has shape {edges.shape}; it must be square.")
     nodes, weight = edges.shape[0], as_float32("adjacency", edges.data)
-    y = np.full(nodes, -1) if labels is None else np.asarray(labels)
-    if y.ndim != 1 or y.dtype.kind not in "iu":
-        raise DatasetError(f"labels must be one integer a node, but have shape {y.shape} and type {y.dtype}.")
+    y = as_int64("labels", np.full(nodes, -1) if labels is None else np.asarray(labels), (nodes,))
     raw = RawGraph(
         edge_index=np.stack([edges.row, edges.col]).astype(np.int64),
         features=one_hot(nodes) if features is None else _matrix(features),
-        labels=y.astype(np.int64),
+        labels=y,
         node_names=list(node_names) if node_names is not None else [str(node) for node in range(nodes)],
-        class_names=list(class_names)
-        if class_names is not None
-        else [str(c) for c in range(int(y.max(initial=-1)) + 1)],
+        class_names=list(class_names) if class_names is not None else numbered_classes("labels", y),
         edge_weight=None if (weight == 1).all() else weight,
         directed=directed,
         source="a scipy matrix",
@@ -62,10 +58,6 @@ def from_scipy(
 def _matrix(features: Any) -> Features:
     if scipy_sparse.issparse(features):
         matrix = scipy_sparse.csr_matrix(features)
-        matrix.sum_duplicates()
         matrix.data = as_float32("features", matrix.data)
         return matrix
-    array = np.asarray(features)
-    if array.ndim != 2:
-        raise DatasetError(f"features must have one row a node, but have shape {array.shape}.")
-    return as_float32("features", array)
+    return as_float32("features", np.asarray(features), 2)

