@@ -30,7 +30,7 @@ class Oddities:
             said.append(f"{_count(self.duplicate_edges, 'duplicate edge')} merged")
         if self.opposite_edges:
             said.append(
-                f"{_count(self.opposite_edges, 'edge')} given both ways with unlike weights, which were added up"
+                f"{_count(self.opposite_edges, 'edge')} given both ways, so the two weights were added up"
             )
         if self.outside_component:
             fate = "dropped" if self.component_taken else "kept"

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cagat.errors import DatasetError
@@ -28,7 +29,7 @@ def as_codes(what: str, column: Any, *, may_be_missing: bool = False) -> tuple[l
     if column.num_chunks == 0:
         return [], np.empty(0, dtype=np.int64)
     column = column.unify_dictionaries()
-    found = [name.strip() for name in _texts(what, column.chunk(0).dictionary).to_pylist()]
+    found = pc.utf8_trim_whitespace(_texts(what, column.chunk(0).dictionary)).to_pylist()
     rows = np.concatenate([chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False) for chunk in column.chunks])
     return _compact(found, rows.astype(np.int64))
 
@@ -64,6 +65,8 @@ def _compact(found: list[str], rows: NDArray[np.int64]) -> tuple[list[str], NDAr
     """Names that differ only in spaces become one, and names that no row uses go."""
     used = np.zeros(len(found), dtype=np.bool_)
     used[rows[rows >= 0]] = True
+    if used.all() and len(set(found)) == len(found):
+        return found, rows
     number: dict[str, int] = {}
     code = np.full(len(found) + 1, -1, dtype=np.int64)  # The last place serves the rows without a name, which are -1.
     for place in np.flatnonzero(used).tolist():
