@@ -5,6 +5,7 @@ import sys
 import typer
 
 from cagat import __version__
+from cagat.cli.demo import demo
 
 app = typer.Typer(
     name="cagat",
@@ -13,6 +14,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command()(demo)
 
 
 def _print_version(wanted: bool) -> None:
