@@ -5,6 +5,7 @@ import sys
 import typer
 
 from cagat import __version__
+from cagat.cli.bench import bench
 from cagat.cli.demo import demo
 
 app = typer.Typer(
@@ -15,6 +16,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(demo)
+app.command()(bench)
 
 
 def _print_version(wanted: bool) -> None:
