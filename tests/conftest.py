@@ -1,9 +1,14 @@
-"""Where the tests find the real graphs, which are not part of this repository."""
+"""What all tests share: hypothesis' profile, and where the real graphs are, which are not part of this repository."""
 
 import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# The first example compiles a kernel, which takes as long as it takes. Failures can be replayed from their output.
+settings.register_profile("cagat", deadline=None, print_blob=True, database=None)
+settings.load_profile("cagat")
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cagat import data, reference
+    import cagat.reference as reference
+    from cagat import data
     from cagat.kernels.csr_graph import CSRGraph
     from cagat.models.cagat import CaGAT
     from cagat.nn.cagat_conv import CaGATConv

@@ -1,23 +1,11 @@
-"""The data room stands alone."""
+"""What holds for the data room as a whole."""
 
-import ast
 from pathlib import Path
 
 import cagat.data
 
-PERMITTED = ("cagat.data", "cagat.errors", "cagat.memory")
 
-
-def test_it_imports_no_other_room():
-    for path in Path(cagat.data.__file__).parent.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            for name in names:
-                assert not name.startswith("cagat") or name.startswith(PERMITTED), f"{path.name} imports {name}"
-
-
-def test_nothing_in_it_unpickles():
+def test_nothing_in_it_unpickles_or_evaluates():
     words = ("pickle.load", "allow_pickle=True", "import pickle\n", "torch.load", "eval(", "exec(", "shell=True")
     for path in Path(cagat.data.__file__).parent.rglob("*.py"):
         for word in words:

@@ -6,6 +6,8 @@ import typer
 
 from cagat import __version__
 from cagat.cli import data
+from cagat.cli.bench import bench
+from cagat.cli.demo import demo
 
 app = typer.Typer(
     name="cagat",
@@ -14,6 +16,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command()(demo)
+app.command()(bench)
 app.add_typer(data.app, name="data")
 
 

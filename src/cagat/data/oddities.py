@@ -29,9 +29,7 @@ class Oddities:
         if self.duplicate_edges:
             said.append(f"{_count(self.duplicate_edges, 'duplicate edge')} merged")
         if self.opposite_edges:
-            said.append(
-                f"{_count(self.opposite_edges, 'edge')} given both ways, so the two weights were added up"
-            )
+            said.append(f"{_count(self.opposite_edges, 'edge')} given both ways, so the two weights were added up")
         if self.outside_component:
             fate = "dropped" if self.component_taken else "kept"
             said.append(f"{_count(self.outside_component, 'node')} outside the largest component {fate}")

@@ -47,8 +47,6 @@ class AttentionOperator(ABC):
         needed = nodes.numel() * self.heads * self.graph.num_nodes * self.dtype.itemsize
         require_memory(needed, f"{nodes.numel()} rows of attention", "Ask for fewer nodes at a time.")
         blocks = [self._one_hot_product(block, transpose=True) for block in torch.split(nodes, self._block_size())]
-        if not blocks:
-            return torch.empty(0, self.heads, self.graph.num_nodes, dtype=self.dtype, device=self.graph.device)
         return torch.cat([block.permute(2, 1, 0) for block in blocks])
 
     def at(self, targets: Tensor, sources: Tensor) -> Tensor:
@@ -57,6 +55,8 @@ class AttentionOperator(ABC):
         The cost is that of as many columns as there are different targets, or different sources if these are fewer.
         Gradients flow; blocks of columns are then computed again in the backward pass instead of being kept.
         """
+        if targets.numel() == 0:
+            return torch.empty(0, self.heads, dtype=self.dtype, device=self.graph.device)
         by_target, by_source = torch.unique(targets), torch.unique(sources)
         use_targets = by_target.numel() <= by_source.numel()
         hot, along, other = (by_target, targets, sources) if use_targets else (by_source, sources, targets)
@@ -67,8 +67,6 @@ class AttentionOperator(ABC):
             pairs = order[first:last]
             column = torch.searchsorted(block, along[pairs])
             picked.append(self._read(block, other[pairs], column, use_targets))
-        if not picked:
-            return torch.empty(0, self.heads, dtype=self.dtype, device=self.graph.device)
         return torch.cat(picked)[torch.argsort(order)]
 
     def _read(self, hot: Tensor, row: Tensor, column: Tensor, transpose: bool) -> Tensor:

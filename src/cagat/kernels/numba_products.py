@@ -89,7 +89,9 @@ def edge_softmax_backward(
     grad: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of :func:`edge_softmax` at ``dst``, at ``src`` and at ``edge``."""
-    grad_logit, grad_dst, grad_src = torch.empty_like(softmax), torch.empty_like(dst), torch.empty_like(src)
+    grad_logit, grad_dst, grad_src = (
+        torch.empty_like(tensor, memory_format=torch.contiguous_format) for tensor in (softmax, dst, src)
+    )
     logits, width = grad_logit.numpy(), 4 * dst.size(1)
     pointers, pointers_t = _array(rowptr), _array(rowptr_t)
     inputs = (_array(dst), _array(src), _edge_array(edge, dst), logits.dtype.type(negative_slope))

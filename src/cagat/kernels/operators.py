@@ -119,6 +119,7 @@ def edge_softmax(
     rowptr: Tensor,
     col: Tensor,
     rowptr_t: Tensor,
+    col_t: Tensor,
     perm_t: Tensor,
     dst: Tensor,
     src: Tensor,
@@ -131,7 +132,7 @@ def edge_softmax(
 
 
 edge_softmax.register_fake(
-    lambda rowptr, col, rowptr_t, perm_t, dst, src, edge, negative_slope: dst.new_empty(col.size(0), dst.size(1))
+    lambda rowptr, col, rowptr_t, col_t, perm_t, dst, src, edge, negative_slope: dst.new_empty(col.size(0), dst.size(1))
 )
 
 
@@ -148,7 +149,7 @@ def edge_softmax_gradients(
     softmax: Tensor,
     grad: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of GAT's attention; itself not differentiable."""
+    """The gradients of GAT's attention in one pass; itself not differentiable."""
     gradients: tuple[Tensor, Tensor, Tensor] = _implementation(dst).edge_softmax_backward(
         rowptr, col, rowptr_t, perm_t, dst, src, edge, negative_slope, softmax, grad
     )
@@ -157,11 +158,27 @@ def edge_softmax_gradients(
 
 edge_softmax_gradients.register_fake(
     lambda rowptr, col, rowptr_t, perm_t, dst, src, edge, negative_slope, softmax, grad: (
-        torch.empty_like(dst),
-        torch.empty_like(src),
+        torch.empty_like(dst, memory_format=torch.contiguous_format),
+        torch.empty_like(src, memory_format=torch.contiguous_format),
         torch.empty_like(softmax),
     )
 )
+
+
+def _differentiable_edge_softmax_gradients(
+    pattern: list[Tensor], dst: Tensor, src: Tensor, edge: Tensor | None, negative_slope: float, g: Tensor, grad: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The same gradients from products that can be differentiated again; ones turn these into sums and gathers."""
+    rows, columns = torch.ones_like(dst)[:, :, None], torch.ones_like(src)[:, :, None]
+    logits = sddmm_heads(*pattern, dst[:, :, None], columns) + sddmm_heads(*pattern, rows, src[:, :, None])
+    if edge is not None:
+        logits = logits + edge
+    slope = torch.where(logits < 0, negative_slope, 1.0).to(grad.dtype)
+    mean = spmm_heads(*pattern, g * grad, columns, False)
+    grad_logits = slope * g * (grad - sddmm_heads(*pattern, mean, columns))
+    grad_dst = spmm_heads(*pattern, grad_logits, columns, False)
+    grad_src = spmm_heads(*pattern, grad_logits, rows, True)
+    return grad_dst.squeeze(-1), grad_src.squeeze(-1), grad_logits
 
 
 def _edge_softmax_setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -172,8 +189,14 @@ def _edge_softmax_setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> No
 
 def _edge_softmax_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     *pattern, dst, src, edge, softmax = ctx.saved_tensors
-    grad_dst, grad_src, grad_edge = edge_softmax_gradients(*pattern, dst, src, edge, ctx.negative_slope, softmax, grad)
-    return (None,) * 4 + (grad_dst, grad_src, None if edge is None else grad_edge, None)
+    logits = (dst, src, edge, ctx.negative_slope, softmax, grad)
+    if torch.is_grad_enabled():  # Somebody wants to differentiate the gradient: backward(create_graph=True).
+        gradients = _differentiable_edge_softmax_gradients(pattern, *logits)
+    else:
+        rowptr, col, rowptr_t, _, perm_t = pattern
+        gradients = edge_softmax_gradients(rowptr, col, rowptr_t, perm_t, *logits)
+    grad_dst, grad_src, grad_edge = gradients
+    return (None,) * 5 + (grad_dst, grad_src, None if edge is None else grad_edge, None)
 
 
 edge_softmax.register_autograd(_edge_softmax_backward, setup_context=_edge_softmax_setup)

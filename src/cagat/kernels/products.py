@@ -1,8 +1,8 @@
 """The sparse products, differentiable, on any device.
 
 A matrix is a :class:`~cagat.kernels.csr_pattern.CSRPattern` and its values, one number a head at each entry. The
-gradients of :func:`spmm_heads` and :func:`sddmm_heads` are each other, and every operator but :func:`edge_softmax` can
-be differentiated any number of times.
+gradients of :func:`spmm_heads` and :func:`sddmm_heads` are each other, and every product can be differentiated any
+number of times.
 """
 
 from torch import Tensor
@@ -33,7 +33,7 @@ def spmm(pattern: CSRPattern, weights: tuple[Tensor, Tensor], x: Tensor, *, tran
     _require_same_dtype("spmm", weights=weights[0], x=x)
     _require_length("spmm", "x", x, backward[0].numel() - 1)
     y: Tensor = operators.spmm(*forward, *backward, x.flatten(1) if x.dim() > 1 else x[:, None])
-    return y.view(-1, *x.shape[1:])
+    return y.view(y.size(0), *x.shape[1:])
 
 
 def spmm_heads(pattern: CSRPattern, values: Tensor, x: Tensor, *, transpose: bool = False) -> Tensor:
@@ -109,7 +109,7 @@ def edge_softmax(
         _require_length("edge_softmax", "edge", edge, pattern.num_entries)
     _require_heads("edge_softmax", dst.size(1), **parts)
     y: Tensor = operators.edge_softmax(
-        pattern.rowptr, pattern.col, pattern.rowptr_t, pattern.perm_t, dst, src, edge, negative_slope
+        pattern.rowptr, pattern.col, pattern.rowptr_t, pattern.col_t, pattern.perm_t, dst, src, edge, negative_slope
     )
     return y
 

@@ -1,6 +1,6 @@
 """The CaGAT layer."""
 
-from typing import Any, Literal
+from typing import Any, Literal, Optional
 
 import torch
 from torch import Tensor
@@ -304,7 +304,8 @@ class CaGATConv(GATConv):  # type: ignore[misc]
         difference: Tensor = explained - plain
         return over_channels(lam) * difference
 
-    def explain_message(self, inputs: Tensor, dim_size: int | None) -> Tensor:
+    # PyG reads this signature and knows unions in their old form only.
+    def explain_message(self, inputs: Tensor, dim_size: Optional[int]) -> Tensor:  # noqa: UP045
         """Mask the messages of the given edges; those of added self-loops, which come last, pass."""
         mask: Tensor | None = self._edge_mask
         if mask is None:

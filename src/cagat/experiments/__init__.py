@@ -1,0 +1,1 @@
+"""Measurements and reproductions, each behind one command."""

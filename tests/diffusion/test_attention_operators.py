@@ -1,0 +1,104 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+from cagat import CSRGraph, reference
+from cagat.diffusion import Coefficients, EdgeSupport, diffuse
+from cagat.kernels import edge_softmax
+from graph_strategies import RandomGraph, graphs
+
+READINGS = [
+    {"support": support, "affinity": affinity, "feedback": feedback, "normalization": normalization}
+    for support, affinity in (("full", "edges"), ("full", "full"), ("edges", "edges"))
+    for feedback in (False, True)
+    for normalization in ("row", "sym")
+]
+
+
+def diffused(graph: RandomGraph, K: int = 2, T: int = 2, alpha=0.4, xi=0.1, **reading):
+    """The operator S of a random layer with two heads, and the dense S of the reference."""
+    generator = torch.Generator().manual_seed(0)
+    Z = torch.randn(graph.num_nodes, 2, 3, generator=generator, dtype=torch.float64)
+    att = torch.randn(2, 2, 3, generator=generator, dtype=torch.float64)
+    made = CSRGraph.from_edge_index(*graph)
+    G = edge_softmax(made.pattern, (Z * att[1]).sum(-1), (Z * att[0]).sum(-1))
+    result = diffuse(Z, G, made, Coefficients(alpha, 0.3, xi), K=K, T=T, **reading)
+    dense = reference.cagat_layer(
+        Z, att[0], att[1], *reference.dense_adjacency(*graph), K=K, T=T, alpha=alpha, xi=xi, **reading
+    )
+    return result, dense
+
+
+@given(graphs(), st.sampled_from(READINGS), st.sampled_from([0.0, 0.4, 1.0]), st.sampled_from([0.0, 0.1]))
+def test_products_rows_and_pairs_equal_the_dense_matrix(graph, reading, alpha, xi):
+    result, dense = diffused(graph, alpha=alpha, xi=xi, **reading)
+    S, n = result.S, graph.num_nodes
+    assert_close(result.H, dense.H, rtol=1e-10, atol=1e-12)
+
+    V = torch.randn(n, 2, 4, dtype=torch.float64)
+    assert_close(S.matmul(V), torch.einsum("hij,jhc->ihc", dense.S, V), rtol=1e-10, atol=1e-12)
+    assert_close(S.matmul(V, transpose=True), torch.einsum("hji,jhc->ihc", dense.S, V), rtol=1e-10, atol=1e-12)
+    shared = V[:, :1]
+    assert_close(S.matmul(shared), torch.einsum("hij,jc->ihc", dense.S, shared[:, 0]), rtol=1e-10, atol=1e-12)
+
+    nodes = torch.randperm(n)[:3]
+    assert_close(S.rows(nodes), dense.S[:, nodes].transpose(0, 1), rtol=1e-10, atol=1e-12)
+    if n:
+        pairs = torch.randint(0, n, (2, 7))
+        assert_close(S.at(*pairs), dense.S[:, pairs[0], pairs[1]].t(), rtol=1e-10, atol=1e-12)
+        few = pairs.clone()
+        few[1] = 0  # Fewer sources than targets: read by columns instead of rows.
+        assert_close(S.at(*few), dense.S[:, few[0], few[1]].t(), rtol=1e-10, atol=1e-12)
+    pattern = S.graph.pattern
+    assert_close(S.on_edges(), dense.S[:, pattern.rows(), pattern.col.long()].t(), rtol=1e-10, atol=1e-12)
+
+
+RING = RandomGraph(torch.stack([torch.arange(9), torch.arange(9).roll(1)]), 9, None)
+
+
+def test_no_pairs_and_no_rows():
+    S = diffused(RING)[0].S
+    none = torch.empty(0, dtype=torch.long)
+    assert S.at(none, none).shape == (0, 2)
+    assert S.rows(none).shape == (0, 2, 9)
+
+
+def test_blocks_of_columns_give_what_one_block_gives(monkeypatch):
+    S, pairs = diffused(RING)[0].S, torch.randint(0, 9, (2, 40))
+    rows, values = S.rows(torch.arange(9)), S.at(*pairs)
+    monkeypatch.setattr("cagat.diffusion.attention_operator._BLOCK_BYTES", 9 * 2 * 8 * 2)  # Two columns a block.
+    assert_close(S.rows(torch.arange(9)), rows)
+    assert_close(S.at(*pairs), values)
+
+
+@pytest.mark.parametrize("reading", READINGS[:1] + READINGS[-1:])
+def test_gradients_flow_through_single_values(reading):
+    made = CSRGraph.from_edge_index(*RING)
+    Z = torch.randn(9, 1, 2, dtype=torch.float64)
+
+    def read(Z, logits):
+        G = edge_softmax(made.pattern, logits, logits)
+        S = diffuse(Z, G, made, Coefficients(0.4, 0.3, 0.1), K=2, T=1, **reading).S
+        return S.at(torch.tensor([0, 5, 5]), torch.tensor([3, 4, 6]))
+
+    logits = torch.randn(9, 1, dtype=torch.float64)
+    assert torch.autograd.gradcheck(read, (Z.requires_grad_(), logits.requires_grad_()))
+
+
+def test_gradients_are_not_lost_to_a_product_made_without_them():
+    S = diffused(RING, xi=0.0)[0].S
+    V = torch.randn(9, 2, 3, dtype=torch.float64, requires_grad=True)
+    with torch.no_grad():
+        S.matmul(V)
+    S.matmul(V).sum().backward()
+    assert V.grad.abs().sum() > 0
+
+
+def test_g_itself_is_an_operator():
+    made = CSRGraph.from_edge_index(*RING)
+    G = edge_softmax(made.pattern, torch.randn(9, 2), torch.randn(9, 2))
+    rows = EdgeSupport(made, G).rows(torch.tensor([4]))
+    assert_close(rows.sum(dim=-1), torch.ones(1, 2))
+    assert set(rows[0, 0].nonzero().flatten().tolist()) == {4, 5}

@@ -1,0 +1,184 @@
+import itertools
+
+import pytest
+import torch
+from hypothesis import given, settings
+from torch.autograd import gradcheck, gradgradcheck
+from torch.library import opcheck
+
+from cagat import CSRGraph
+from cagat.kernels import (
+    CSRPattern,
+    edge_diffusion,
+    edge_softmax,
+    numba_products,
+    operators,
+    sddmm_heads,
+    spmm,
+    spmm_heads,
+    torch_products,
+)
+from graph_strategies import RandomGraph, graphs
+
+DTYPES = [torch.float32, torch.float64]
+LAYOUTS = {
+    "contiguous": lambda tensor: tensor.contiguous(),
+    "strided": lambda tensor: torch.stack([tensor, tensor], dim=-1)[..., 0],
+    "transposed": lambda tensor: tensor.transpose(0, -1).contiguous().transpose(0, -1),
+}
+
+# The matrix [[1, 2], [0, 3]] of head 0 and [[10, 20], [0, 30]] of head 1.
+PATTERN = CSRPattern.from_sorted(torch.tensor([0, 0, 1]), torch.tensor([0, 1, 1]), 2, 2)
+VALUES = torch.tensor([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0]])
+WEIGHTS = (VALUES[:, 0], VALUES[PATTERN.perm_t.long(), 0])
+X = torch.tensor([[[1.0, 2.0, 3.0], [1.0, 0.0, 1.0]], [[4.0, 5.0, 6.0], [2.0, 1.0, 0.0]]])
+
+
+@pytest.mark.parametrize(("dtype", "layout"), list(itertools.product(DTYPES, LAYOUTS)))
+class TestByHand:
+    def test_spmm(self, dtype, layout):
+        weights = (WEIGHTS[0].to(dtype), WEIGHTS[1].to(dtype))
+        x = LAYOUTS[layout](X[:, 0].to(dtype))
+        assert spmm(PATTERN, weights, x).tolist() == [[9, 12, 15], [12, 15, 18]]
+        assert spmm(PATTERN, weights, x, transpose=True).tolist() == [[1, 2, 3], [14, 19, 24]]
+
+    def test_spmm_heads(self, dtype, layout):
+        values, x = LAYOUTS[layout](VALUES.to(dtype)), LAYOUTS[layout](X.to(dtype))
+        product = spmm_heads(PATTERN, values, x)
+        assert product[:, 0].tolist() == [[9, 12, 15], [12, 15, 18]]
+        assert product[:, 1].tolist() == [[50, 20, 10], [60, 30, 0]]
+        product = spmm_heads(PATTERN, values, x, transpose=True)
+        assert product[:, 0].tolist() == [[1, 2, 3], [14, 19, 24]]
+        assert product[:, 1].tolist() == [[10, 0, 10], [80, 30, 20]]
+
+    def test_sddmm_heads(self, dtype, layout):
+        x = LAYOUTS[layout](X.to(dtype))
+        assert sddmm_heads(PATTERN, x, x).tolist() == [[14, 2], [32, 2], [77, 5]]
+
+    def test_edge_softmax(self, dtype, layout):
+        dst = LAYOUTS[layout](torch.tensor([[1.0], [0.0]], dtype=dtype))
+        src = LAYOUTS[layout](torch.tensor([[0.0], [-6.0]], dtype=dtype))
+        # Row 0: LeakyReLU of 1 and of -5, which are 1 and -1. Row 1 has one entry.
+        high = torch.tensor(2.0, dtype=dtype).exp() / (1 + torch.tensor(2.0, dtype=dtype).exp())
+        expected = torch.stack([high, 1 - high, torch.ones_like(high)])[:, None]
+        torch.testing.assert_close(edge_softmax(PATTERN, dst, src), expected)
+        # The edges' own share turns both logits of row 0 into 0.
+        edge = LAYOUTS[layout](torch.tensor([[-1.0], [5.0], [0.0]], dtype=dtype))
+        torch.testing.assert_close(
+            edge_softmax(PATTERN, dst, src, edge), torch.tensor([[0.5], [0.5], [1.0]], dtype=dtype)
+        )
+
+    def test_edge_diffusion(self, dtype, layout):
+        weights = (WEIGHTS[0].to(dtype), WEIGHTS[1].to(dtype))
+        values = LAYOUTS[layout](torch.tensor([[1.0], [1.0], [2.0]], dtype=dtype))
+        # [[1, 2], [0, 3]] [[1, 1], [0, 2]] [[1, 0], [2, 3]] = [[11, 15], [12, 18]].
+        assert edge_diffusion(PATTERN, weights, values).tolist() == [[11], [15], [18]]
+
+
+def random_inputs(graph: RandomGraph, heads: int = 3, channels: int = 5, dtype: torch.dtype = torch.float64):
+    made = CSRGraph.from_edge_index(*graph, add_self_loops=False, dtype=dtype)
+    generator = torch.Generator().manual_seed(0)
+
+    def draw(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, generator=generator, dtype=dtype)
+
+    values, x = draw(made.num_entries, heads), draw(made.num_nodes, heads, channels)
+    return made.pattern, made.transition("row", dtype), values, x, draw(made.num_nodes, heads, channels)
+
+
+@given(graphs())
+def test_numba_and_torch_agree(graph: RandomGraph):
+    p, (w, w_t), values, x, y = random_inputs(graph)
+    everything = (p.rowptr, p.col, p.rowptr_t, p.col_t, p.perm_t)
+    dst, src = x[..., 0], y[..., 0]
+    calls = {
+        "spmm": (p.rowptr, p.col, w, x.flatten(1)),
+        "sddmm_heads": (p.rowptr, p.col, x, y),
+        "edge_softmax": (p.rowptr, p.col, dst, src, values, 0.2),
+    }
+    for transpose in (False, True):
+        calls[f"spmm_heads {transpose}"] = (*everything, values, x, transpose)
+        calls[f"edge_diffusion {transpose}"] = (p.rowptr, p.col, w, p.rowptr_t, p.col_t, w_t, values, transpose)
+    softmax = torch_products.edge_softmax(p.rowptr, p.col, dst, src, None, 0.2)
+    calls["edge_softmax_backward"] = (p.rowptr, p.col, p.rowptr_t, p.perm_t, dst, src, None, 0.2, softmax, values)
+    for name, arguments in calls.items():
+        compiled = getattr(numba_products, name.split()[0])(*arguments)
+        plain = getattr(torch_products, name.split()[0])(*arguments)
+        torch.testing.assert_close(
+            compiled, plain, rtol=1e-12, atol=1e-12, msg=lambda told, name=name: f"{name}: {told}"
+        )
+
+
+@settings(max_examples=15)
+@given(graphs(max_nodes=5))
+def test_gradients(graph: RandomGraph):
+    pattern, weights, values, x, y = random_inputs(graph, heads=2, channels=3)
+    for tensor in (values, x, y):
+        tensor.requires_grad_()
+    dst, src = x[..., 0].detach().requires_grad_(), y[..., 0].detach().requires_grad_()
+    for transpose in (False, True):
+        assert gradcheck(lambda v, f, t=transpose: spmm_heads(pattern, v, f, transpose=t), (values, x))
+        assert gradcheck(lambda f, t=transpose: spmm(pattern, weights, f, transpose=t), (x,))
+    assert gradcheck(lambda a, b: sddmm_heads(pattern, a, b), (x, y))
+    assert gradcheck(lambda d, s, e: edge_softmax(pattern, d, s, e), (dst, src, values))
+    assert gradcheck(lambda d, s: edge_softmax(pattern, d, s), (dst, src))
+    assert gradcheck(lambda v: edge_diffusion(pattern, weights, v), (values,))
+
+
+def test_second_gradients():
+    graph = RandomGraph(torch.tensor([[0, 1, 2, 2], [1, 2, 0, 1]]), 3, None)
+    pattern, weights, values, x, y = random_inputs(graph, heads=2, channels=2)
+    for tensor in (values, x, y):
+        tensor.requires_grad_()
+    assert gradgradcheck(lambda v, f: spmm_heads(pattern, v, f), (values, x))
+    assert gradgradcheck(lambda a, b: sddmm_heads(pattern, a, b), (x, y))
+    assert gradgradcheck(lambda v: edge_diffusion(pattern, weights, v), (values,))
+    dst, src = x[..., 0].detach().requires_grad_(), y[..., 0].detach().requires_grad_()
+    assert gradgradcheck(lambda d, s, e: edge_softmax(pattern, d, s, e), (dst, src, values))
+    assert gradgradcheck(lambda d, s: edge_softmax(pattern, d, s), (dst, src))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_operators_keep_torchs_rules(dtype):
+    graph = RandomGraph(torch.tensor([[0, 1, 2, 2], [1, 2, 0, 1]]), 3, None)
+    p, (w, w_t), values, x, y = random_inputs(graph, dtype=dtype)
+    for tensor in (values, x, y):
+        tensor.requires_grad_()
+    everything = (p.rowptr, p.col, p.rowptr_t, p.col_t, p.perm_t)
+    dst, src = x[..., 0].detach().requires_grad_(), y[..., 0].detach().requires_grad_()
+    opcheck(operators.spmm, (p.rowptr, p.col, w, p.rowptr_t, p.col_t, w_t, x.detach().flatten(1).requires_grad_()))
+    opcheck(operators.spmm_heads, (*everything, values, x, True))
+    opcheck(operators.sddmm_heads, (*everything, x, y))
+    opcheck(operators.edge_softmax, (*everything, dst, src, values, 0.2))
+    opcheck(operators.edge_diffusion, (p.rowptr, p.col, w, p.rowptr_t, p.col_t, w_t, values, False))
+
+
+def test_half_precision_runs_in_plain_torch():
+    product = spmm_heads(PATTERN, VALUES.bfloat16(), X.bfloat16())
+    assert product.dtype == torch.bfloat16
+    assert product[:, 0].tolist() == [[9, 12, 15], [12, 15, 18]]
+
+
+def test_broken_numbers_stay_visible():
+    x = X.clone()
+    x[0, 0, 0] = torch.nan
+    assert spmm_heads(PATTERN, VALUES, x).isnan().sum() == 1
+    assert edge_softmax(PATTERN, x[..., 0], x[..., 0]).isnan().any()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: spmm(PATTERN, WEIGHTS, X.double()), TypeError, "weights torch.float32, x torch.float64"),
+        (lambda: spmm_heads(PATTERN, VALUES.long(), X.long()), TypeError, "floating-point"),
+        (lambda: spmm_heads(PATTERN, VALUES[:2], X), ValueError, "values has 2 rows .* 3"),
+        (lambda: spmm_heads(PATTERN, VALUES, X[:1]), ValueError, "x has 1 rows .* 2"),
+        (lambda: spmm_heads(PATTERN, VALUES[:, :1], X), ValueError, "x has 2 heads .* 1"),
+        (lambda: sddmm_heads(PATTERN, X, X[:, :, :2]), ValueError, "a has 3 channels and b has 2"),
+        (lambda: edge_softmax(PATTERN, X[..., 0], X[:1, :, 0]), ValueError, "src has 1 rows .* 2"),
+        (lambda: edge_diffusion(PATTERN, WEIGHTS, VALUES[:2]), ValueError, "values has 2 rows .* 3"),
+    ],
+)
+def test_refuses_what_does_not_fit(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

@@ -1,0 +1,166 @@
+import itertools
+import multiprocessing
+import os
+import shutil
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+import torch
+
+import cagat
+from cagat import CSRGraph
+from cagat.kernels import edge_diffusion, edge_softmax, sddmm_heads, spmm, spmm_heads
+from cagat.kernels.row_threads import RowThreads
+
+
+@pytest.fixture
+def threads():
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+def all_products() -> list[torch.Tensor]:
+    """Products large enough to be split among threads, on a graph with a hub."""
+    generator = torch.Generator().manual_seed(0)
+    edge_index = torch.randint(0, 2000, (2, 12000), generator=generator)
+    edge_index[1, :1500] = 7
+    graph = CSRGraph.from_edge_index(edge_index, 2000)
+    pattern, weights = graph.pattern, graph.transition("row", torch.float32)
+    values = torch.randn(graph.num_entries, 8, generator=generator)
+    x = torch.randn(2000, 8, 8, generator=generator)
+    return [
+        spmm(pattern, weights, x),
+        spmm_heads(pattern, values, x),
+        spmm_heads(pattern, values, x, transpose=True),
+        sddmm_heads(pattern, x, x),
+        edge_softmax(pattern, x[..., 0], x[..., 1], values),
+        edge_diffusion(pattern, weights, values),
+    ]
+
+
+def test_bits_do_not_depend_on_the_number_of_threads(threads):
+    threads(1)
+    expected = all_products()
+    for number in (2, 3, 7):
+        threads(number)
+        assert all(map(torch.equal, all_products(), expected))
+
+
+def test_python_threads_may_multiply_at_once(threads):
+    threads(2)
+    expected = all_products()
+    failures = []
+
+    def work():
+        failures.extend(_ for _ in range(5) if not all(map(torch.equal, all_products(), expected)))
+
+    workers = [threading.Thread(target=work) for _ in range(6)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not failures
+
+
+def _multiply(graph: CSRGraph, x: torch.Tensor, out: torch.Tensor) -> None:
+    np.copyto(out.numpy(), spmm(graph.pattern, graph.transition("row", torch.float32), x).numpy())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no fork")
+def test_works_after_a_fork(threads):
+    # The parent's workers are running when it forks, and the child has none of them. The child calls our products only:
+    # torch's own parallel loops hang in a forked child unless it calls torch.set_num_threads(1), as a DataLoader does.
+    threads(2)
+    all_products()
+    graph = CSRGraph.from_edge_index(torch.stack([torch.arange(500), torch.arange(500).roll(1)]), 500)
+    x, received, expected = torch.randn(500, 400), torch.zeros(500, 400).share_memory_(), torch.zeros(500, 400)
+    child = multiprocessing.get_context("fork").Process(target=_multiply, args=(graph, x, received))
+    child.start()
+    child.join(timeout=60)
+    if child.exitcode is None:
+        child.kill()
+    assert child.exitcode == 0
+    _multiply(graph, x, expected)
+    assert torch.equal(received, expected)
+
+
+class _Products(torch.utils.data.Dataset):
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        return all_products()[index]
+
+
+def test_works_in_workers_of_a_data_loader(threads):
+    threads(2)
+    expected = all_products()
+    loader = torch.utils.data.DataLoader(_Products(), batch_size=None, num_workers=2)
+    assert all(map(torch.equal, loader, expected[:4]))
+
+
+def test_rows_are_covered_once_and_in_balance():
+    pool = RowThreads()
+    rowptr = np.concatenate([[0], np.cumsum(np.r_[np.zeros(50), 10_000, np.ones(200)])]).astype(np.int32)
+    ranges = []
+    pool.run(lambda start, stop: ranges.append((start, stop)), rowptr, (), width=1000, threads=4)
+    ranges.sort()
+    assert ranges[0][0] == 0
+    assert ranges[-1][1] == len(rowptr) - 1
+    assert all(first[1] == second[0] for first, second in itertools.pairwise(ranges))
+
+
+def test_small_work_stays_in_the_calling_thread():
+    pool = RowThreads()
+    callers = []
+    pool.run(lambda start, stop: callers.append(threading.current_thread()), np.arange(11), (), width=1, threads=8)
+    assert callers == [threading.current_thread()]
+
+
+def test_an_error_in_another_thread_is_raised_here():
+    def kernel(start, stop):
+        if start:
+            raise MemoryError("not here")
+
+    with pytest.raises(MemoryError, match="not here"):
+        RowThreads().run(kernel, np.arange(1001), (), width=1000, threads=2)
+
+
+SPMM = """
+import torch
+from cagat import CSRGraph
+from cagat.kernels import spmm
+graph = CSRGraph.from_edge_index(torch.tensor([[0], [1]]), 2)
+print(spmm(graph.pattern, graph.transition("row", torch.float32), torch.ones(2, 3)).sum().item())
+"""
+
+
+def test_a_cache_directory_that_cannot_be_written_is_no_error(tmp_path):
+    # A copy of the package where no file can be made: its __pycache__ and the user's cache directory are files.
+    package = tmp_path / "cagat"
+    shutil.copytree(cagat.__path__[0], package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "kernels" / "__pycache__").write_text("in the way")
+    (tmp_path / "blocked").write_text("in the way")
+    environment = {
+        "PYTHONPATH": str(tmp_path),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "HOME": str(tmp_path / "blocked"),
+        "XDG_CACHE_HOME": str(tmp_path / "blocked"),
+        "PATH": "",
+    }
+    done = subprocess.run([sys.executable, "-c", SPMM], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "6.0"
+
+
+def test_compiled_code_is_kept_on_disk(tmp_path):
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", SPMM], env=environment, check=True, capture_output=True)
+    kept = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nbc")}
+    assert kept
+    subprocess.run([sys.executable, "-c", SPMM], env=environment, check=True, capture_output=True)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nbc")} == kept

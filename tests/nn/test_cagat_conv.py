@@ -1,0 +1,458 @@
+import subprocess
+import sys
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.testing import assert_close
+from torch_geometric import EdgeIndex
+from torch_geometric.explain import AttentionExplainer, Explainer, GNNExplainer
+from torch_geometric.nn import GATConv
+
+from cagat import CaGATConv, CSRGraph, reference
+from cagat.nn import SparseFeatures
+from graph_strategies import RandomGraph, graphs
+
+READINGS = [
+    {"support": support, "affinity": affinity, "feedback": feedback, "normalization": normalization}
+    for support, affinity in (("full", "edges"), ("full", "full"), ("edges", "edges"))
+    for feedback in (False, True)
+    for normalization in ("row", "sym")
+]
+TOLERANCE = {torch.float64: {"rtol": 1e-10, "atol": 1e-10}, torch.float32: {"rtol": 1e-4, "atol": 1e-4}}
+
+
+def random_edges(num_nodes: int = 30, num_edges: int = 90, seed: int = 0) -> Tensor:
+    """Distinct edges without self-loops, on which GATConv and CaGATConv mean the same graph."""
+    generator = torch.Generator().manual_seed(seed)
+    edges = torch.randint(0, num_nodes, (2, num_edges), generator=generator)
+    edges = edges[:, edges[0] != edges[1]].unique(dim=1)
+    return edges[:, torch.randperm(edges.size(1), generator=generator)]
+
+
+def reference_output(conv: CaGATConv, x: Tensor, graph: RandomGraph) -> Tensor:
+    """The layer by the dense reference, differentiable in the layer's own parameters."""
+    Z = (x @ conv.lin.weight.t()).view(-1, conv.heads, conv.out_channels)
+    A, edge = reference.dense_adjacency(*graph, add_self_loops=conv.add_self_loops)
+    alpha, lam, xi = conv.coefficients()
+    options = {name: getattr(conv, name) for name in ("K", "T", "support", "affinity", "feedback", "normalization")}
+    H = reference.cagat_layer(Z, conv.att_src[0], conv.att_dst[0], A, edge, alpha=alpha, lam=lam, xi=xi, **options).H
+    return (H.flatten(1) if conv.concat else H.mean(dim=1)) + conv.bias
+
+
+def gradients(output: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
+    generator = torch.Generator().manual_seed(1)
+    direction = torch.randn(output.shape, generator=generator, dtype=output.dtype)
+    return torch.autograd.grad((output * direction).sum(), inputs, allow_unused=True, materialize_grads=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@settings(max_examples=100)
+@given(
+    graph=graphs(),
+    reading=st.sampled_from(READINGS),
+    K=st.integers(0, 3),
+    T=st.integers(0, 3),
+    alpha=st.sampled_from([0.0, 0.4, 1.0]),
+    lam=st.sampled_from([0.0, 0.3, 1.0]),
+    xi=st.sampled_from([0.0, 1e-3, 0.1]),
+    heads=st.sampled_from([1, 3]),
+    concat=st.booleans(),
+    add_self_loops=st.booleans(),
+    learn=st.booleans(),
+)
+def test_equals_the_dense_reference(dtype, graph, reading, K, T, alpha, lam, xi, heads, concat, add_self_loops, learn):
+    torch.manual_seed(0)
+    conv = CaGATConv(
+        4,
+        3,
+        heads,
+        concat,
+        add_self_loops=add_self_loops,
+        K=K,
+        T=T,
+        alpha=alpha,
+        lam=lam,
+        xi=xi,
+        learn_coefficients=learn,
+        **reading,
+    ).to(dtype)
+    x = torch.randn(graph.num_nodes, 4, dtype=dtype, requires_grad=True)
+    weight = None if graph.edge_weight is None else graph.edge_weight.to(dtype)
+    out = conv(x, graph.edge_index, weight)
+    expected = reference_output(conv, x, graph)
+    assert_close(out, expected, **TOLERANCE[dtype])
+    inputs = [x, *conv.parameters()]
+    assert_close(gradients(out, *inputs), gradients(expected, *inputs), **TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("concat", [True, False])
+@pytest.mark.parametrize("edge_dim", [None, 3])
+@pytest.mark.parametrize("residual", [True, False])
+@pytest.mark.parametrize("fill_value", ["mean", "max", 0.5])
+@pytest.mark.parametrize("add_self_loops", [True, False])
+def test_without_context_it_is_pygs_gat(concat, edge_dim, residual, fill_value, add_self_loops):
+    torch.manual_seed(0)
+    arguments = (5, 4, 3, concat, 0.2, 0.0, add_self_loops, edge_dim, fill_value, True, residual)
+    gat = GATConv(*arguments).double()
+    conv = CaGATConv(*arguments, alpha=0, xi=0, lam=1).double()
+    conv.load_state_dict(gat.state_dict())
+    edge_index = random_edges()
+    if add_self_loops:  # GATConv replaces self-loops by its own, features and all.
+        edge_index = torch.cat([torch.tensor([[4, 9], [4, 9]]), edge_index], dim=1)
+    x = torch.randn(30, 5, dtype=torch.float64, requires_grad=True)
+    edge_attr = None if edge_dim is None else torch.randn(edge_index.size(1), edge_dim, dtype=torch.float64)
+    out, expected = conv(x, edge_index, edge_attr), gat(x, edge_index, edge_attr)
+    assert_close(out, expected, rtol=1e-12, atol=1e-12)
+    ours, theirs = gradients(out, x, *conv.parameters()), gradients(expected, x, *gat.parameters())
+    assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
+
+
+def test_state_dicts_can_be_exchanged_with_gat():
+    arguments = {"edge_dim": 2, "residual": True}
+    gat, conv = GATConv(5, 4, 3, **arguments), CaGATConv(5, 4, 3, **arguments)
+    gat.load_state_dict(conv.state_dict())
+    assert set(gat.state_dict()) == set(conv.state_dict())
+
+
+def test_attention_weights_without_context_are_gats():
+    gat, conv = GATConv(5, 4, 2), CaGATConv(5, 4, 2, alpha=0, xi=0, lam=1)
+    conv.load_state_dict(gat.state_dict())
+    x, edge_index = torch.randn(30, 5), random_edges()
+    _, (edges, attention) = conv(x, edge_index, return_attention_weights=True)
+    _, (gat_edges, gat_attention) = gat(x, edge_index, return_attention_weights=True)
+    assert torch.equal(edges, gat_edges)
+    assert_close(attention, gat_attention)
+
+
+@given(graphs(min_nodes=1), st.sampled_from(READINGS))
+def test_attention_equals_the_dense_s(graph, reading):
+    torch.manual_seed(0)
+    conv = CaGATConv(4, 3, 2, xi=0.1, **reading).double()
+    x = torch.randn(graph.num_nodes, 4, dtype=torch.float64)
+    Z = conv.lin(x).view(-1, 2, 3)
+    A, edge = reference.dense_adjacency(*graph)
+    _, (edges, weights) = conv(x, graph.edge_index, graph.edge_weight, return_attention_weights=True)
+    assert torch.equal(edges[:, : graph.edge_index.size(1)], graph.edge_index)
+    for rounds in (None, 0, 1):
+        K = conv.K if rounds is None else rounds
+        dense = reference.cagat_layer(Z, conv.att_src[0], conv.att_dst[0], A, edge, K=K, xi=0.1, **reading)
+        nodes = torch.arange(graph.num_nodes)[::2]
+        rows = conv.attention(x, graph.edge_index, graph.edge_weight, nodes=nodes, rounds=rounds)
+        assert torch.equal(rows.nodes, nodes)
+        assert_close(rows.G, dense.G[:, nodes].transpose(0, 1), rtol=1e-10, atol=1e-12)
+        assert_close(rows.S, dense.S[:, nodes].transpose(0, 1), rtol=1e-10, atol=1e-12)
+        if rounds is None:
+            assert_close(weights, dense.S[:, edges[1], edges[0]].t(), rtol=1e-10, atol=1e-12)
+
+
+def test_attention_takes_a_number_numbers_or_a_mask_and_sees_pairs_that_are_no_edges():
+    conv, edge_index, x = CaGATConv(5, 4, 2), random_edges(), torch.randn(30, 5)
+    one = conv.attention(x, edge_index, nodes=7)
+    assert one.S.shape == one.G.shape == (1, 2, 30)
+    assert (one.S[0, 0] != 0).sum() > (one.G[0, 0] != 0).sum()
+    mask = torch.zeros(30, dtype=torch.bool)
+    mask[[7, 8]] = True
+    two = conv.attention(x, edge_index, nodes=mask)
+    assert two.nodes.tolist() == [7, 8]
+    assert_close(two.S[0], one.S[0])
+
+
+def test_attention_is_without_dropout():
+    conv, edge_index, x = CaGATConv(5, 4, dropout=0.9).train(), random_edges(), torch.randn(30, 5)
+    assert_close(conv.attention(x, edge_index, nodes=[1]), conv.attention(x, edge_index, nodes=[1]))
+
+
+def test_dropout_drops_entries_of_g():
+    conv, x = CaGATConv(5, 4, dropout=0.5, K=0, lam=1).train(), torch.randn(30, 5)
+    out = torch.stack([conv(x, random_edges()) for _ in range(2000)]).mean(dim=0)
+    conv.eval()
+    assert_close(out, conv(x, random_edges()), rtol=0.2, atol=0.2)
+    assert not torch.equal(conv.train()(x, random_edges()), conv.eval()(x, random_edges()))
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_renumbering_the_nodes_renumbers_the_output(reading):
+    conv = CaGATConv(5, 4, 2, **reading).double()
+    x, edge_index, new = torch.randn(30, 5, dtype=torch.float64), random_edges(), torch.randperm(30)
+    renumbered = conv(x[new], torch.argsort(new)[edge_index])
+    assert_close(renumbered, conv(x, edge_index)[new], rtol=1e-12, atol=1e-12)
+
+
+def test_same_bits_with_any_number_of_threads():
+    torch.manual_seed(0)
+    conv = CaGATConv(16, 8, 8)
+    x, edge_index = torch.randn(3000, 16), torch.randint(0, 3000, (2, 15000))
+    graph = CSRGraph.from_edge_index(edge_index, 3000)
+    # The dense products around ours are torch's, whose bits may depend on its threads: keep those out.
+    Z = conv.lin(x).view(-1, 8, 8).detach()
+    before = torch.get_num_threads()
+    results = []
+    try:
+        for number in (1, 2, 5):
+            torch.set_num_threads(number)
+            leaf = Z.clone().requires_grad_()
+            G = conv._attend(leaf, graph, None)
+            H = conv._diffuse(leaf, G, graph, conv.K).H
+            results.append((H, *torch.autograd.grad(H.square().sum(), leaf)))
+    finally:
+        torch.set_num_threads(before)
+    assert all(map(torch.equal, results[0], results[1]))
+    assert all(map(torch.equal, results[0], results[2]))
+
+
+class TestInputs:
+    def setup_method(self):
+        torch.manual_seed(0)
+        self.conv = CaGATConv(5, 4, 2)
+        self.x = torch.randn(30, 5) * (torch.rand(30, 5) < 0.4)
+        self.edge_index = random_edges()
+        self.expected = self.conv(self.x, self.edge_index)
+
+    @pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc])
+    def test_sparse_features(self, layout):
+        sparse = self.x.to_sparse(layout=layout)
+        assert_close(self.conv(sparse, self.edge_index), self.expected)
+        assert_close(self.conv(SparseFeatures.from_tensor(sparse), self.edge_index), self.expected)
+
+    def test_gradients_of_sparse_features(self):
+        sparse = self.x.to_sparse_csr()
+        parameters = list(self.conv.parameters())
+        assert_close(gradients(self.conv(sparse, self.edge_index), *parameters), gradients(self.expected, *parameters))
+
+    def test_sparse_features_that_want_a_gradient_are_refused(self):
+        with pytest.raises(ValueError, match="to_dense"):
+            self.conv(self.x.to_sparse_csr().requires_grad_(), self.edge_index)
+
+    @pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc])
+    def test_sparse_adjacency(self, layout):
+        values = torch.ones(self.edge_index.size(1))
+        adjacency = torch.sparse_coo_tensor(self.edge_index.flip(0), values, (30, 30)).to_sparse(layout=layout)
+        out, (edges, attention) = self.conv(self.x, adjacency, return_attention_weights=True)
+        assert_close(out, self.expected)
+        _, (plain_edges, plain) = self.conv(self.x, self.edge_index, return_attention_weights=True)
+        dense = torch.zeros(30, 30, 2)
+        dense[plain_edges[1], plain_edges[0]] = plain.detach()
+        assert_close(edges.to_dense(), dense)
+        assert attention.shape == plain.shape
+
+    def test_edge_index_of_pyg(self):
+        assert_close(self.conv(self.x, EdgeIndex(self.edge_index, sparse_size=(30, 30))), self.expected)
+
+    def test_prepared_graph(self):
+        graph = CSRGraph.from_edge_index(self.edge_index, 30)
+        assert torch.equal(self.conv(self.x, graph), self.expected)
+
+    def test_int32_edges(self):
+        assert torch.equal(self.conv(self.x, self.edge_index.int()), self.expected)
+
+    def test_weights_as_a_vector_as_a_column_and_in_a_sparse_matrix(self):
+        weight = torch.rand(self.edge_index.size(1))
+        out = self.conv(self.x, self.edge_index, weight)
+        assert not torch.allclose(out, self.expected)
+        assert_close(self.conv(self.x, self.edge_index, weight[:, None]), out)
+        adjacency = torch.sparse_coo_tensor(self.edge_index.flip(0), weight, (30, 30)).to_sparse_csr()
+        assert_close(self.conv(self.x, adjacency), out)
+        graph = CSRGraph.from_edge_index(self.edge_index, 30, weight)
+        assert_close(self.conv(self.x, graph), out)
+
+    def test_edge_features_in_a_sparse_matrix(self):
+        conv = CaGATConv(5, 4, 2, edge_dim=3)
+        features = torch.randn(self.edge_index.size(1), 3)
+        adjacency = torch.sparse_coo_tensor(self.edge_index.flip(0), features, (30, 30, 3))
+        assert_close(conv(self.x, adjacency), conv(self.x, self.edge_index, features))
+
+    def test_edge_features_of_a_duplicate_are_averaged(self):
+        conv = CaGATConv(5, 4, 2, edge_dim=1)
+        once, twice = torch.tensor([[0, 1], [1, 0]]), torch.tensor([[0, 1, 0], [1, 0, 1]])
+        x = self.x[:2]
+        out = conv(x, once, torch.tensor([2.0, 5.0]))
+        graph = CSRGraph.from_edge_index(twice, 2, add_self_loops=False)
+        bare = CaGATConv(5, 4, 2, edge_dim=1, add_self_loops=False)
+        bare.load_state_dict(conv.state_dict())
+        assert_close(bare(x, graph, torch.tensor([1.0, 5.0, 3.0])), bare(x, once, torch.tensor([2.0, 5.0])))
+        assert out.shape == (2, 8)
+
+    def test_unknown_input_size(self):
+        for x in (self.x, self.x.to_sparse_csr()):
+            conv = CaGATConv(-1, 4, residual=True)
+            conv(x, self.edge_index)
+            assert conv.lin.weight.shape == (4, 5)
+
+    def test_autocast(self):
+        with torch.autocast("cpu", torch.bfloat16):
+            out = self.conv(self.x, self.edge_index)
+        assert_close(out.float(), self.expected, rtol=0.1, atol=0.1)
+
+    def test_second_gradients(self):
+        conv = CaGATConv(2, 2, 2, K=1, T=1).double()
+        x = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
+        edge_index = torch.tensor([[0, 1, 2, 3, 0], [1, 2, 3, 0, 2]])
+        assert torch.autograd.gradgradcheck(lambda features: conv(features, edge_index), (x,))
+
+
+class TestCoefficients:
+    def test_start_at_the_given_values_for_each_head(self):
+        conv = CaGATConv(5, 4, 3, alpha=0.7, lam=0.9, xi=0.01, learn_coefficients=True)
+        for value, expected in zip(conv.coefficients(), (0.7, 0.9, 0.01), strict=True):
+            assert_close(value, torch.full((3,), expected))
+        x, edge_index = torch.randn(30, 5), random_edges()
+        fixed = CaGATConv(5, 4, 3, alpha=0.7, lam=0.9, xi=0.01)
+        fixed.load_state_dict(conv.state_dict(), strict=False)
+        assert_close(conv(x, edge_index), fixed(x, edge_index))
+
+    def test_stay_in_their_ranges_and_learn(self):
+        conv = CaGATConv(5, 4, 3, learn_coefficients=True)
+        optimizer = torch.optim.SGD(conv.coefficients.parameters(), lr=100.0)
+        for _ in range(3):
+            optimizer.zero_grad()
+            conv(torch.randn(30, 5), random_edges()).square().sum().backward()
+            optimizer.step()
+        alpha, lam, xi = conv.coefficients()
+        assert not torch.allclose(alpha, torch.tensor(0.4))
+        assert ((alpha >= 0) & (alpha <= 1) & (lam >= 0) & (lam <= 1) & (xi >= 0)).all()
+
+    def test_one_at_the_end_of_its_range_stays_there(self):
+        conv = CaGATConv(5, 4, 3, alpha=0.5, lam=1, xi=0, learn_coefficients=True)
+        assert [name for name, _ in conv.coefficients.named_parameters()] == ["alpha_offset"]
+        assert conv.coefficients().xi == 0
+
+    def test_reset_brings_the_given_values_back(self):
+        conv = CaGATConv(5, 4, 3, learn_coefficients=True)
+        torch.nn.init.ones_(conv.coefficients.alpha_offset)
+        conv.reset_parameters()
+        assert_close(conv.coefficients().alpha, torch.full((3,), 0.4))
+
+
+class TestExplainers:
+    def explainer(self, conv, algorithm):
+        return Explainer(
+            conv,
+            algorithm,
+            explanation_type="model",
+            edge_mask_type="object",
+            model_config={"mode": "multiclass_classification", "task_level": "node", "return_type": "raw"},
+        )
+
+    def test_attention_explainer_gives_each_edge_its_own_weight_also_with_self_loops(self):
+        conv = CaGATConv(5, 4, 2).eval()
+        edge_index = torch.cat([torch.tensor([[3, 8], [3, 8]]), random_edges()], dim=1)
+        edge_index = edge_index[:, torch.randperm(edge_index.size(1))]
+        x = torch.randn(30, 5)
+        explanation = self.explainer(conv, AttentionExplainer())(x, edge_index)
+        _, (edges, attention) = conv(x, edge_index, return_attention_weights=True)
+        assert torch.equal(edges[:, : edge_index.size(1)], edge_index)
+        assert_close(explanation.edge_mask, attention[: edge_index.size(1)].max(dim=1).values)
+
+    @pytest.mark.parametrize("feedback", [False, True])
+    def test_a_mask_scales_the_messages_of_edges_and_leaves_the_rest(self, feedback):
+        conv = CaGATConv(5, 4, 2, feedback=feedback, bias=False).eval()
+        edge_index = torch.cat([torch.tensor([[3], [3]]), random_edges()], dim=1)
+        x = torch.randn(30, 5)
+        plain = conv(x, edge_index)
+        conv.explain, conv._apply_sigmoid = True, False
+        conv._edge_mask = torch.ones(edge_index.size(1))
+        assert_close(conv(x, edge_index), plain)
+        conv._edge_mask = torch.ones(edge_index.size(1))
+        conv._edge_mask[5] = 0
+        changed = (conv(x, edge_index) - plain).abs().sum(dim=1)
+        assert changed.nonzero().flatten().tolist() == [int(edge_index[1, 5])]
+
+    def test_gnn_explainer_runs(self):
+        conv, x = CaGATConv(5, 4, concat=False), torch.randn(30, 5)
+        explanation = self.explainer(conv, GNNExplainer(epochs=3))(x, random_edges(), index=4)
+        assert explanation.edge_mask.abs().sum() > 0
+
+
+def test_compiles_as_one_graph():
+    torch.manual_seed(0)
+    conv = CaGATConv(5, 4, 2).double()
+    x = torch.randn(30, 5, dtype=torch.float64, requires_grad=True)
+    graph = CSRGraph.from_edge_index(random_edges(), 30, dtype=torch.float64)
+    out, expected = torch.compile(conv, fullgraph=True)(x, graph), conv(x, graph)
+    assert_close(out, expected)
+    assert_close(gradients(out, x, *conv.parameters()), gradients(expected, x, *conv.parameters()))
+
+
+LARGE = """
+import resource, torch
+from cagat import CaGATConv
+torch.manual_seed(0)
+conv = CaGATConv(16, 8, 2)
+x, edge_index = torch.randn(200_000, 16, requires_grad=True), torch.randint(0, 200_000, (2, 1_000_000))
+conv(x, edge_index).square().mean().backward()
+rows = conv.attention(x, edge_index, nodes=[5, 199_999])
+assert x.grad.isfinite().all() and rows.S.shape == (2, 2, 200_000)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kilobytes on Linux only")
+def test_two_hundred_thousand_nodes_take_less_than_two_gibibytes():
+    # S of one head alone would take 149 GiB.
+    done = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 2 * 1024**2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"K": -1}, "K must be an integer not below 0, got -1"),
+        ({"T": 1.5}, "T must be an integer not below 0, got 1.5"),
+        ({"alpha": 1.1}, r"alpha must be in \[0, 1\], got 1.1"),
+        ({"alpha": float("nan")}, r"alpha must be in \[0, 1\], got nan"),
+        ({"lam": -0.1}, r"lam must be in \[0, 1\], got -0.1"),
+        ({"xi": -1e-3}, "xi must be finite and not below 0, got -0.001"),
+        ({"xi": float("inf")}, "xi must be finite and not below 0, got inf"),
+        ({"support": "all"}, "support must be one of full, edges, got 'all'"),
+        ({"affinity": "all"}, "affinity must be one of edges, full, got 'all'"),
+        ({"normalization": "left"}, "normalization must be one of row, sym, got 'left'"),
+        ({"support": "edges", "affinity": "full"}, 'affinity="full" cannot be had'),
+    ],
+)
+def test_refuses_arguments_out_of_range(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        CaGATConv(5, 4, **arguments)
+
+
+def test_refuses_bipartite_graphs_with_a_reason():
+    with pytest.raises(TypeError, match="bipartite"):
+        CaGATConv((5, 5), 4)
+    conv, x, edge_index = CaGATConv(5, 4), torch.randn(3, 5), torch.tensor([[0], [1]])
+    with pytest.raises(TypeError, match="bipartite"):
+        conv((x, x), edge_index)
+    with pytest.raises(ValueError, match=r"\(3, 2\).*bipartite"):
+        conv(x, edge_index, size=(3, 2))
+    assert conv(x, edge_index, size=(3, 3)).shape == (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda conv, x, e: conv(x[:1], e), IndexError, "node 1"),
+        (lambda conv, x, e: conv(x[0], e), ValueError, r"\(5,\)"),
+        (lambda conv, x, e: conv(x, e, torch.ones(1, 2)), ValueError, "edge_dim=2"),
+        (lambda conv, x, e: conv(x, CSRGraph.from_edge_index(e, 9)), ValueError, "9 nodes, but x has 3"),
+        (lambda conv, x, e: conv(x, CSRGraph.from_edge_index(e, 3), torch.ones(1)), ValueError, "own weights"),
+        (lambda conv, x, e: conv.attention(x, e, nodes=[7]), IndexError, "no node 7"),
+        (lambda conv, x, e: conv.attention(x, e, nodes=[0.5]), TypeError, "float32"),
+        (lambda conv, x, e: conv.attention(x, e, nodes=torch.ones(2, dtype=torch.bool)), ValueError, r"\(3,\)"),
+        (lambda conv, x, e: conv.attention(x, e, nodes=[0], rounds=4), ValueError, r"0\.\.3, got 4"),
+        (
+            lambda conv, x, e: CaGATConv(5, 4, edge_dim=2)(x, e, torch.ones(3, 2)),
+            ValueError,
+            "3 rows for 1 edges",
+        ),
+    ],
+)
+def test_refuses_inputs_that_do_not_fit(call, error, message):
+    with pytest.raises(error, match=message):
+        call(CaGATConv(5, 4), torch.randn(3, 5), torch.tensor([[0], [1]]))
+
+
+def test_repr_says_what_matters():
+    assert repr(CaGATConv(5, 4, 2)) == "CaGATConv(5, 4, heads=2, K=3, T=2, alpha=0.4, lam=0.3, xi=0.001)"
+    assert "normalization='sym'" in repr(CaGATConv(5, 4, normalization="sym"))

@@ -1,0 +1,95 @@
+import ast
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import cagat
+
+SOURCES = sorted(Path(cagat.__path__[0]).rglob("*.py"))
+
+# The rooms of docs/architecture.md: what each may import beside itself.
+MAY_IMPORT = {
+    "kernels": set(),
+    "diffusion": {"kernels"},
+    "nn": {"diffusion", "kernels"},
+    "models": {"nn", "diffusion", "kernels"},
+    "training": {"models", "nn", "diffusion", "kernels"},
+    "experiments": {"training", "models", "nn", "diffusion", "kernels", "data", "reference"},
+    "data": set(),
+    "reference": set(),
+    "memory": set(),
+    "errors": set(),
+    "cli": {"experiments", "training", "models", "nn", "diffusion", "kernels", "data"},
+}
+EVERYWHERE = {"errors", "memory"}
+
+
+def rooms_imported_by(source: Path) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(source.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module == "cagat":
+            names |= {alias.name for alias in node.names if alias.name in MAY_IMPORT}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("cagat."):
+            names.add(node.module.split(".")[1])
+        elif isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("cagat.")}
+    return names
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(cagat.__path__[0])))
+def test_rooms_are_entered_in_one_direction_only(source):
+    room = source.relative_to(cagat.__path__[0]).parts[0].removesuffix(".py")
+    if room in ("__init__", "__main__"):
+        pytest.skip("the front doors see every room")
+    assert rooms_imported_by(source) - {room} <= MAY_IMPORT[room] | EVERYWHERE
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
+
+
+def test_version():
+    assert run("-c", "import cagat; print(cagat.__version__)").stdout.strip() == cagat.__version__
+    assert run("-m", "cagat", "--version").stdout.strip() == cagat.__version__
+
+
+def test_help_and_version_do_not_import_torch():
+    code = "import sys, cagat.cli; cagat.__version__; print([name for name in sys.modules if name in HEAVY])"
+    done = run("-c", code.replace("HEAVY", "('torch', 'numba', 'numpy', 'scipy', 'pyarrow')"))
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_help_is_instant():
+    # Half a second is the promise; the margin is for a busy machine.
+    started = time.perf_counter()
+    done = run("-m", "cagat", "--help")
+    assert done.returncode == 0
+    assert "demo" in done.stdout
+    assert time.perf_counter() - started < 2
+
+
+def test_public_names():
+    for name in cagat.__all__:
+        assert getattr(cagat, name) is not None
+    assert set(cagat.__all__) <= set(dir(cagat))
+    with pytest.raises(AttributeError, match="no attribute 'CaGTA'"):
+        cagat.CaGTA  # noqa: B018
+
+
+def test_changelog_and_citation_know_the_version():
+    root = Path(__file__).parents[1]
+    citation = (root / "CITATION.cff").read_text()
+    assert re.search(rf"^version: {re.escape(cagat.__version__)}$", citation, re.MULTILINE)
+    assert "## [Unreleased]" in (root / "CHANGELOG.md").read_text()
+
+
+def test_refused_memory_names_amount_and_alternative():
+    from cagat.memory import OutOfMemoryError, require_memory
+
+    require_memory(1, "Nothing", "")
+    with pytest.raises(OutOfMemoryError, match=r"^Work would need 909\.5 TiB .*, but only .* are free\. Do less\.$"):
+        require_memory(10**15, "Work", "Do less.")
