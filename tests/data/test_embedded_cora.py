@@ -11,7 +11,9 @@ import torch
 
 from cagat.data import load
 from cagat.data.fetching import EMBEDDED
+from cagat.data.file_sha256 import file_sha256
 from cagat.data.npz import read_npz
+from cagat.data.published import PUBLISHED
 from cagat.data.tidy import tidy
 
 
@@ -23,6 +25,10 @@ def test_has_the_paper_s_counts():
     assert torch.bincount(data.y).tolist() == [285, 406, 726, 379, 214, 131, 344]
     assert data.class_names[0] == "Case_Based"
     assert data.node_names[:3] == ["1000012", "100197", "100701"]
+
+
+def test_its_sum_is_the_known_one():
+    assert file_sha256(EMBEDDED / "cora.npz") == PUBLISHED["cora"].sums[1] == load("cora").sha256
 
 
 def test_edges_are_symmetric_sorted_and_without_loops():

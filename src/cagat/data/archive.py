@@ -2,7 +2,6 @@
 
 import io
 import math
-import os
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -88,4 +87,4 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
                 member.create_system, member.external_attr = 3, 0o644 << 16
                 archive.writestr(member, buffer.getvalue())
 
-    written_whole(Path(os.fspath(path)), write)
+    written_whole(path, write)

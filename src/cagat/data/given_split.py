@@ -57,6 +57,5 @@ def _from_file(data: Data, path: Path) -> Split:
     if len(names) != len(rows):
         raise DatasetError(f"{path}: {len(rows) - len(names)} nodes have more than one row. Keep one a node.")
     nodes = torch.tensor([number[name] for name in names])[torch.from_numpy(rows)]
-    parts = part_vector(None, rows, given, nodes.numpy(), int(data.num_nodes))
-    assert parts is not None
+    parts = part_vector(given, 1, nodes.numpy(), int(data.num_nodes))
     return Split(*(torch.from_numpy((parts == part).nonzero()[0]) for part in (1, 2, 3)))

@@ -66,7 +66,6 @@ def _stacked(rows: list[Any]) -> Features:
 
 
 def _named_labels(values: list[Any]) -> tuple[list[str], NDArray[np.int64]]:
-    names = list(dict.fromkeys(str(value) for value in values if value is not None))
-    classes = [names[place] for place in in_order(names)]
+    classes = in_order(list({str(value) for value in values if value is not None}))
     number = {name: place for place, name in enumerate(classes)}
     return classes, np.array([-1 if value is None else number[str(value)] for value in values], dtype=np.int64)

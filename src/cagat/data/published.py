@@ -10,6 +10,7 @@ _PPNP = f"{_GITHUB}/gasteigerjo/ppnp/3fe09b4582a96fc20bfcae6e9e0d7682deba2c92/pp
 _PLANETOID = f"{_GITHUB}/kimiyoung/planetoid/af6abf468a772cc055bec88c52e4d6f51b7c37e3/data"
 
 _CORA = "068e22d90c3849b4057dfb05851741428992af058efcd4e7ebb4186f3d581de2"
+_CORA_EMBEDDED = "1bcc734f2112324997c975c8a7dd889ef4886cb6c3704daef9db4d881f19faed"
 _CITESEER = "280278b21b434c047922e8389518861416fb3ad39389c27865ff0e6bbb0aaab7"
 _CORA_ML = "e3439bfd32c4a962d5c56a4f313793baee39181c208c90a3915b61183d3e1cda"
 _PUBMED_FILES = {
@@ -58,7 +59,9 @@ class PublishedGraph:
 PUBLISHED = {
     graph.name: graph
     for graph in (
-        PublishedGraph("cora", "papers on machine learning, by topic", 2485, 5069, 1433, 7, (_CORA,), embedded=True),
+        PublishedGraph(
+            "cora", "papers on machine learning, by topic", 2485, 5069, 1433, 7, (_CORA, _CORA_EMBEDDED), embedded=True
+        ),
         PublishedGraph(
             "citeseer",
             "papers on computer science, by field",

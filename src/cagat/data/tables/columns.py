@@ -1,5 +1,6 @@
 """From a column of a table to codes and numbers."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cagat.errors import DatasetError
+
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
+_LARGEST_WHOLE = 2**53  # Up to here floats hold every whole number.
 
 
 def as_codes(what: str, column: Any, *, may_be_missing: bool = False) -> tuple[list[str], NDArray[np.int64]]:
@@ -49,8 +53,9 @@ def _whole_numbers(what: str, column: Any) -> Any:
     array = column.to_numpy()
     missing = np.isnan(array)
     whole = np.where(missing, 0, array)
-    if not np.array_equal(whole, np.trunc(whole)):
-        raise DatasetError(f"{what}: names must be texts or whole numbers, but there are fractions such as {array[0]}.")
+    wrong = (np.abs(whole) > _LARGEST_WHOLE) | (whole != np.trunc(whole))
+    if wrong.any():
+        raise DatasetError(f"{what}: names must be texts or whole numbers, but one is {whole[wrong][0]}.")
     return pa.chunked_array([pa.array(whole.astype(np.int64), mask=missing)])
 
 
@@ -74,7 +79,7 @@ def _compact(found: list[str], rows: NDArray[np.int64]) -> tuple[list[str], NDAr
     return list(number), code[rows]
 
 
-def in_order(names: list[str]) -> list[int]:
-    """Return the positions of names in sorted order: by value if all are whole numbers, else as texts."""
-    numeric = all(name.lstrip("-").isdecimal() and name.isascii() for name in names)
-    return sorted(range(len(names)), key=lambda place: (int(names[place]) if numeric else 0, names[place]))
+def in_order(names: list[str]) -> list[str]:
+    """Return names in sorted order: by value if all are whole numbers, else as texts."""
+    numeric = all(_WHOLE_NUMBER.fullmatch(name) for name in names)
+    return sorted(names, key=lambda name: (int(name) if numeric else 0, name))

@@ -25,9 +25,10 @@ def feature_matrix(given: GivenTable, rows: NDArray[np.int64], count: int) -> tu
 
 
 def _sparse_features(given: GivenTable, rows: NDArray[np.int64], count: int) -> tuple[Features, list[str]]:
-    names, codes = given.codes(1)
-    order = in_order(names)
-    column = np.argsort(order)[codes]
+    found, codes = given.codes(1)
+    names = in_order(found)
+    number = {name: place for place, name in enumerate(names)}
+    column = np.array([number[name] for name in found], dtype=np.int64)[codes]
     values = given.numbers(given.layout.numbers[0]) if given.layout.numbers else np.ones(len(rows), dtype=np.float32)
     matrix = sparse.csr_matrix((values, (rows, column)), shape=(count, len(names)))
     if matrix.nnz != len(rows):
@@ -35,4 +36,4 @@ def _sparse_features(given: GivenTable, rows: NDArray[np.int64], count: int) -> 
             f"{given.what}: {len(rows) - matrix.nnz} rows name a node and a feature that another row "
             "names too. Keep one."
         )
-    return matrix, [names[place] for place in order]
+    return matrix, names

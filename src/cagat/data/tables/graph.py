@@ -59,7 +59,7 @@ def graph_from_tables(
     edge_index = np.stack([nodes.of(edges, 0), nodes.of(edges, 1)])
     count = len(nodes.number)
     matrix, feature_names = feature_matrix(features, feature_rows, count) if features else (one_hot(count), [])
-    class_names, node_labels = label_vector(labels, label_rows, count)
+    class_names, node_labels = label_vector(labels, label_rows, count) if labels else ([], np.full(count, -1))
     extra = [column for column in edges.layout.numbers if column.lower() != "weight"]
     weights = [column for column in edges.layout.numbers if column.lower() == "weight"]
     return RawGraph(
@@ -71,9 +71,25 @@ def graph_from_tables(
         feature_names=feature_names,
         edge_weight=edges.numbers(weights[0]) if weights else None,
         edge_attr=np.stack([edges.numbers(column) for column in extra], axis=1) if extra else None,
-        parts=part_vector(labels, label_rows, splits, split_rows, count),
+        parts=_parts(labels, label_rows, splits, split_rows, count),
         directed=directed,
         name=name,
         source=source,
         sha256=sha256,
     )
+
+
+def _parts(
+    labels: GivenTable | None,
+    label_rows: NDArray[np.int64],
+    splits: GivenTable | None,
+    split_rows: NDArray[np.int64],
+    count: int,
+) -> NDArray[np.int64] | None:
+    """The split that the table of splits or a third text column of the labels gives, if one of them does."""
+    in_labels = labels is not None and len(labels.layout.texts) == 3
+    if splits is not None and in_labels:
+        raise DatasetError(f"{splits.what}: there is a split in the table of labels too. Keep one of the two.")
+    if splits is not None:
+        return part_vector(splits, 1, split_rows, count)
+    return part_vector(labels, 2, label_rows, count) if labels is not None and in_labels else None

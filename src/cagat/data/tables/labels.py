@@ -12,39 +12,25 @@ _MISSING = {"", "NA", "NaN", "nan", "null"}
 _PART_WORDS = {"train": 1, "training": 1, "val": 2, "valid": 2, "validation": 2, "test": 3, "testing": 3}
 
 
-def label_vector(given: GivenTable | None, rows: NDArray[np.int64], count: int) -> tuple[list[str], NDArray[np.int64]]:
+def label_vector(given: GivenTable, rows: NDArray[np.int64], count: int) -> tuple[list[str], NDArray[np.int64]]:
     """Return the names of the classes and the class of each node; `rows` says which node each row is of."""
+    found, codes = given.codes(1, may_be_missing=True)
+    names = in_order([name for name in found if name not in _MISSING])
+    number = {name: place for place, name in enumerate(names)}
+    # One place more, for the rows without any text, whose code is -1.
+    label = np.array([*(number.get(name, -1) for name in found), -1], dtype=np.int64)
     labels = np.full(count, -1, dtype=np.int64)
-    if given is None:
-        return [], labels
-    names, codes = given.codes(1, may_be_missing=True)
-    order = [place for place in in_order(names) if names[place] not in _MISSING]
-    number = np.full(len(names) + 1, -1, dtype=np.int64)  # The last place serves rows without a label.
-    number[order] = np.arange(len(order))
-    labels[rows] = number[codes]
-    return [names[place] for place in order], labels
+    labels[rows] = label[codes]
+    return names, labels
 
 
-def part_vector(
-    labels: GivenTable | None,
-    label_rows: NDArray[np.int64],
-    splits: GivenTable | None,
-    split_rows: NDArray[np.int64],
-    count: int,
-) -> NDArray[np.int8] | None:
-    """Return the part that each node is in, by the table of splits or a column of the labels; `None` without either."""
-    in_labels = labels is not None and len(labels.layout.texts) == 3
-    if splits is not None and in_labels:
-        raise DatasetError(f"{splits.what}: there is a split in the table of labels too. Keep one of the two.")
-    given, place, rows = (labels, 2, label_rows) if in_labels else (splits, 1, split_rows)
-    if given is None:
-        return None
-    names, codes = given.codes(place, may_be_missing=True)
-    number = np.zeros(len(names) + 1, dtype=np.int8)
-    for position, name in enumerate(names):
+def part_vector(given: GivenTable, place: int, rows: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Return the part of each node, by the text column at a place; `rows` says which node each row is of."""
+    found, codes = given.codes(place, may_be_missing=True)
+    for name in found:
         if name not in _MISSING and name.lower() not in _PART_WORDS:
             raise DatasetError(f"{given.what}: {name!r} is no part of a split. Write {', '.join(PARTS)} or nothing.")
-        number[position] = _PART_WORDS.get(name.lower(), 0)
-    parts = np.zeros(count, dtype=np.int8)
-    parts[rows] = number[codes]
+    part = np.array([*(_PART_WORDS.get(name.lower(), 0) for name in found), 0], dtype=np.int64)
+    parts = np.zeros(count, dtype=np.int64)
+    parts[rows] = part[codes]
     return parts

@@ -2,6 +2,7 @@
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,7 @@ def _read_parquet(path: Path, find_layout: FindLayout) -> tuple[Any, Layout]:
 
 
 def _checked(path: Path, layout: Layout) -> Layout:
-    for column in layout.columns:
-        if layout.columns.count(column) > 1:
-            raise DatasetError(f"{path}: the column {column!r} is there twice. Give each column a name of its own.")
+    column, count = Counter(layout.columns).most_common(1)[0]
+    if count > 1:
+        raise DatasetError(f"{path}: the column {column!r} is there twice. Give each column a name of its own.")
     return layout
