@@ -87,6 +87,7 @@ def test_a_name_wins_over_a_file(tmp_path, monkeypatch):
         ("nowhere/at/all", "Choose one of cora, citeseer, cora_ml, pubmed, digits, karate, synthetic, or give a path"),
         ("synthetic:nodes=ten", "'nodes=ten' is not one of nodes=NUMBER"),
         ("synthetic:sides=3", "'sides=3' is not one of"),
+        ("synthetic:nodes=1000000000000", "would need"),
         ("synthetic:nodes=3", "nodes=3 must be at least 8"),
         ("synthetic:degree=999", "degree=999 must be at least 1 and at most 249"),
         ("synthetic:features=2", "features=2 must be at least 4"),

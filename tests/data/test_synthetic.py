@@ -27,6 +27,11 @@ def test_sizes_are_those_asked_for(seed):
     assert (oddities.self_loops, oddities.duplicate_edges, oddities.without_features) == (0, 0, 0)
 
 
+def test_crowded_graphs_are_filled_too():
+    graph = Synthetic(nodes=200, degree=49, classes=50, features=50).graph()
+    assert graph.edge_index.shape[1] == 200 * 49 // 2
+
+
 def test_classes_show_in_edges_and_features():
     graph, _ = tidy(Synthetic(nodes=4000, degree=10, classes=4, features=40).graph())
     source, target = graph.edge_index

@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from cagat.data.distinct import distinct
+from cagat.data.memory import require_memory
 from cagat.data.raw_graph import Features, RawGraph
 from cagat.errors import DatasetError
 
 _HOMOPHILY = 0.8  # The share of edges that stay within a class before chance adds some.
 _TOPICAL = 0.5  # The share of a node's features that its class draws; the others come from all classes alike.
-_ROUNDS = 20
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Synthetic:
 
     Args:
         nodes: How many.
-        degree: Average number of neighbours.
+        degree: Average number of neighbours: there are `nodes * degree // 2` undirected edges.
         classes: How many.
         features: Columns, all 0 or 1.
         seed: 0 to 2**32 - 1.
@@ -62,8 +62,14 @@ class Synthetic:
         """What :meth:`parse` reads."""
         return "synthetic:" + ",".join(f"{name}={value}" for name, value in vars(self).items())
 
+    @property
+    def _features_drawn(self) -> int:
+        return max(1, min(self.features // 4, 16))
+
     def graph(self) -> RawGraph:
         """Draw the graph."""
+        size = 8 * self.nodes * (4 * self.degree + 4 * self._features_drawn)
+        require_memory(self.words, size, "Ask for fewer nodes or a smaller degree.")
         random = np.random.RandomState(self.seed)  # Like splits: a stream that NumPy will not change.
         labels = np.arange(self.nodes) % self.classes
         random.shuffle(labels)
@@ -84,10 +90,7 @@ class Synthetic:
         bounds = total[np.searchsorted(labels[order], np.arange(self.classes + 1))]
         wanted = self.nodes * self.degree // 2
         pairs = np.empty(0, dtype=np.int64)
-        for _ in range(_ROUNDS):  # Repetitions and loops are drawn again; a few rounds are enough.
-            count = wanted - len(pairs)
-            if count == 0:
-                break
+        while count := wanted - len(pairs):  # Repetitions and loops are drawn again, mostly in a few rounds.
             source = order[_draw(random, total, np.zeros(count), np.full(count, total[-1]))]
             within = random.random_sample(count) < _HOMOPHILY
             low = np.where(within, bounds[labels[source]], 0.0)
@@ -99,7 +102,7 @@ class Synthetic:
         return np.stack(np.divmod(pairs, self.nodes))
 
     def _features(self, random: np.random.RandomState, labels: NDArray[np.int64]) -> Features:
-        drawn = max(1, min(self.features // 4, 16))
+        drawn = self._features_drawn
         column = random.randint(0, self.features, (self.nodes, drawn))
         topical = random.random_sample((self.nodes, drawn)) < _TOPICAL
         # The features whose number leaves the remainder c belong to class c; the last few may belong to none.
