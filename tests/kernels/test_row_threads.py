@@ -26,12 +26,12 @@ def threads():
 def all_products() -> list[torch.Tensor]:
     """Products large enough to be split among threads, on a graph with a hub."""
     generator = torch.Generator().manual_seed(0)
-    edge_index = torch.randint(0, 2000, (2, 12000), generator=generator)
-    edge_index[1, :1500] = 7
-    graph = CSRGraph.from_edge_index(edge_index, 2000)
+    edge_index = torch.randint(0, 4000, (2, 40000), generator=generator)
+    edge_index[1, :3000] = 7
+    graph = CSRGraph.from_edge_index(edge_index, 4000)
     pattern, weights = graph.pattern, graph.transition("row", torch.float32)
     values = torch.randn(graph.num_entries, 8, generator=generator)
-    x = torch.randn(2000, 8, 8, generator=generator)
+    x = torch.randn(4000, 8, 8, generator=generator)
     return [
         spmm(pattern, weights, x),
         spmm_heads(pattern, values, x),
@@ -76,8 +76,8 @@ def test_works_after_a_fork(threads):
     # torch's own parallel loops hang in a forked child unless it calls torch.set_num_threads(1), as a DataLoader does.
     threads(2)
     all_products()
-    graph = CSRGraph.from_edge_index(torch.stack([torch.arange(500), torch.arange(500).roll(1)]), 500)
-    x, received, expected = torch.randn(500, 400), torch.zeros(500, 400).share_memory_(), torch.zeros(500, 400)
+    graph = CSRGraph.from_edge_index(torch.stack([torch.arange(5000), torch.arange(5000).roll(1)]), 5000)
+    x, received, expected = torch.randn(5000, 400), torch.zeros(5000, 400).share_memory_(), torch.zeros(5000, 400)
     child = multiprocessing.get_context("fork").Process(target=_multiply, args=(graph, x, received))
     child.start()
     child.join(timeout=60)
@@ -107,7 +107,7 @@ def test_rows_are_covered_once_and_in_balance():
     pool = RowThreads()
     rowptr = np.concatenate([[0], np.cumsum(np.r_[np.zeros(50), 10_000, np.ones(200)])]).astype(np.int32)
     ranges = []
-    pool.run(lambda start, stop: ranges.append((start, stop)), rowptr, (), width=1000, threads=4)
+    pool.run(lambda start, stop: ranges.append((start, stop)), rowptr, (), width=10_000, threads=4)
     ranges.sort()
     assert ranges[0][0] == 0
     assert ranges[-1][1] == len(rowptr) - 1
@@ -127,7 +127,7 @@ def test_an_error_in_another_thread_is_raised_here():
             raise MemoryError("not here")
 
     with pytest.raises(MemoryError, match="not here"):
-        RowThreads().run(kernel, np.arange(1001), (), width=1000, threads=2)
+        RowThreads().run(kernel, np.arange(1001), (), width=10_000, threads=2)
 
 
 SPMM = """

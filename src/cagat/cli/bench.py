@@ -24,9 +24,7 @@ def bench(
         raise CagatError(f"{json_file} cannot be written: there is no directory {json_file.parent}; create it first")
     console = Console()
     rows = list(track(measure_layers(repeats=repeats), "Measuring", total=6, console=console, transient=True))
-    table = Table(
-        "case", "threads", "ours", "PyG GATConv", "ratio", title="milliseconds: median ± distance of quartiles"
-    )
+    table = Table("case", "threads", "ours", "PyG GATConv", "ratio", title="milliseconds: median ± interquartile range")
     for row in rows:
         ours, peer = f"{row.ours_ms:.1f} ± {row.ours_spread_ms:.1f}", f"{row.peer_ms:.1f} ± {row.peer_spread_ms:.1f}"
         table.add_row(row.case, str(row.threads), ours, peer, f"{row.ratio:.2f}")
