@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cagat.cli import main
+from cagat.data import load, summarize
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own-graph"
 
@@ -49,6 +50,10 @@ def test_list_names_all_graphs(cagat, tmp_path):
     ):
         assert name in said
     assert not (tmp_path / "data").exists()
+    for name in ("cora", "digits", "karate"):
+        (row,) = (line.split() for line in said.splitlines() if line.startswith(f"{name} "))
+        summary = summarize(load(name, sparse=True))
+        assert row[1:5] == [str(summary[key]) for key in ("nodes", "edges", "features", "classes")]
 
 
 def test_help_and_list_do_not_wait_for_torch():

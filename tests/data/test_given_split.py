@@ -54,3 +54,10 @@ def test_masks_of_any_data(folder):
 def test_what_is_wrong_is_named(folder, content, message):
     with pytest.raises(DatasetError, match=message):
         given(folder, content)
+
+
+def test_a_data_without_names_goes_by_numbers(folder):
+    data = load(folder)
+    del data.node_names
+    (folder / "own.csv").write_text("node,split\n3,test\n0,train\n")
+    assert [part.tolist() for part in split_given(data, folder / "own.csv")] == [[0], [], [3]]

@@ -33,7 +33,7 @@ def split_given(data: Data, path: str | Path | None = None) -> Split:
         unlabelled = nodes[data.y[nodes] < 0]
         if len(unlabelled):
             raise DatasetError(
-                f"The given split puts node {data.node_names[int(unlabelled[0])]!r} into {part}, but it has no label "
+                f"The given split puts node {_node_names(data)[int(unlabelled[0])]!r} into {part}, but it has no label "
                 f"({len(unlabelled)} such nodes). Give labels or take the nodes out of the split."
             )
     return given
@@ -50,7 +50,7 @@ def _from_masks(data: Data) -> Split:
 def _from_file(data: Data, path: Path) -> Split:
     table, layout = read_table(path, split_layout)
     given = GivenTable(table, layout, str(path))
-    number = {name: node for node, name in enumerate(data.node_names)}
+    number = {name: node for node, name in enumerate(_node_names(data))}
     names, rows = given.codes(0)
     if unknown := [name for name in names if name not in number]:
         raise DatasetError(f"{path}: node {unknown[0]!r} is not in the graph ({len(unknown)} such nodes). Remove it.")
@@ -59,3 +59,8 @@ def _from_file(data: Data, path: Path) -> Split:
     nodes = torch.tensor([number[name] for name in names])[torch.from_numpy(rows)]
     parts = part_vector(given, 1, nodes.numpy(), int(data.num_nodes))
     return Split(*(torch.from_numpy((parts == part).nonzero()[0]) for part in (1, 2, 3)))
+
+
+def _node_names(data: Data) -> list[str]:
+    """The names of the nodes; in a `Data` that is not ours, their numbers."""
+    return getattr(data, "node_names", None) or [str(node) for node in range(int(data.num_nodes))]
