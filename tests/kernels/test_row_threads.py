@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 
+import joblib
 import numpy as np
 import pytest
 import torch
@@ -164,3 +165,17 @@ def test_compiled_code_is_kept_on_disk(tmp_path):
     assert kept
     subprocess.run([sys.executable, "-c", SPMM], env=environment, check=True, capture_output=True)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nbc")} == kept
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky", "multiprocessing"])
+def test_works_under_joblib(backend, threads):
+    threads(2)
+    expected = all_products()
+    received = joblib.Parallel(n_jobs=2, backend=backend)(joblib.delayed(_first_product)() for _ in range(4))
+    assert all(torch.equal(product, expected[0]) for product in received)
+
+
+def _first_product() -> torch.Tensor:
+    if multiprocessing.parent_process() is not None:  # What torch asks for in a forked child.
+        torch.set_num_threads(1)
+    return all_products()[0]

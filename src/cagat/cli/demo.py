@@ -1,5 +1,6 @@
 """`cagat demo`: CaGAT beside GAT on one split of Cora."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -8,10 +9,6 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from cagat.training import Epoch
-
-# Both scale rows of features to length 1 and decay weights more than GAT's authors do, which serves every model here.
-_FEATURE_NORM = "l2"
-_WEIGHT_DECAY = 5e-3
 
 
 def demo(
@@ -32,7 +29,9 @@ def demo(
 
     graph = data.load("cora", sparse=True)
     split = data.split(graph.y, train_per_class=20, val_per_class=20, seed=seed)
-    x = data.normalize_features(graph.x, _FEATURE_NORM)
+    # Rows of length 1 and more weight decay than GAT's authors have serve all three models.
+    x = data.normalize_features(graph.x, "l2")
+    options = FitOptions(epochs=epochs, weight_decay=5e-3)
     size, classes = x.size(1), len(graph.class_names)
     console.print(
         f"Cora: {graph.num_nodes} papers, {graph.num_edges // 2} citations, {classes} classes. "
@@ -52,7 +51,6 @@ def demo(
     table = Table(title=f"Cora, 20 labels a class, seed {seed}")
     for column in ("model", "test accuracy", "epochs", "best epoch", "time"):
         table.add_column(column)
-    options = FitOptions(epochs=epochs, weight_decay=_WEIGHT_DECAY)
     train, val = ((nodes, graph.y[nodes]) for nodes in (split.train, split.val))
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     for name, (model, features) in recipes.items():
@@ -60,9 +58,7 @@ def demo(
         inputs = (features, graph.edge_index)
         with Progress(*columns, console=console, transient=True) as progress:
             task = progress.add_task(f"{name}: first epoch", total=None)
-            result = fit(
-                model, inputs, train, val, options, lambda epoch, t=task, p=progress, n=name: _show(p, t, n, epoch)
-            )
+            result = fit(model, inputs, train, val, options, partial(_show, progress, task, name))
         found = accuracy(model, inputs, split.test, graph.y[split.test])
         table.add_row(
             name, f"{100 * found:.1f} %", str(result.epochs), str(result.best.number), f"{result.seconds:.0f} s"

@@ -2,8 +2,8 @@
 
 import threading
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -22,17 +22,25 @@ class _Seen(NamedTuple):
     copies: tuple[Tensor, ...]
 
     @classmethod
-    def of(cls, tensor: Tensor) -> "_Seen":
-        # Torch counts the changes of an ordinary tensor. It does not for inference tensors, nor, through its parts,
-        # for sparse ones: of those a copy is kept and compared.
-        countless = is_torch_sparse_tensor(tensor) or tensor.is_inference()
-        copies = tuple(part.clone() for part in _parts(tensor)) if countless else ()
-        return cls(weakref.ref(tensor), _fingerprint(tensor), copies)
+    def of(cls, tensor: Tensor, on_death: Callable[[Any], None]) -> "_Seen":
+        copies = () if _counts_changes(tensor) else tuple(part.clone() for part in _parts(tensor))
+        return cls(weakref.ref(tensor, on_death), _fingerprint(tensor), copies)
 
     def is_still(self, tensor: Tensor) -> bool:
         if self.reference() is not tensor or self.fingerprint != _fingerprint(tensor):
             return False
         return not self.copies or all(map(torch.equal, self.copies, _parts(tensor)))
+
+
+def _counts_changes(tensor: Tensor) -> bool:
+    """Torch counts the changes of ordinary tensors, but not of inference tensors, nor of the parts of sparse ones."""
+    return not (is_torch_sparse_tensor(tensor) or tensor.is_inference())
+
+
+def _fingerprint(tensor: Tensor) -> tuple[Any, ...]:
+    if _counts_changes(tensor):
+        return tensor._version, tensor.data_ptr(), tuple(tensor.shape)
+    return (tuple(tensor.shape),)
 
 
 def _parts(tensor: Tensor) -> tuple[Tensor, ...]:
@@ -45,42 +53,41 @@ def _parts(tensor: Tensor) -> tuple[Tensor, ...]:
     return (tensor,)
 
 
-def _fingerprint(tensor: Tensor) -> tuple[Any, ...]:
-    if is_torch_sparse_tensor(tensor) or tensor.is_inference():
-        return (tuple(tensor.shape),)
-    return tensor._version, tensor.data_ptr(), tuple(tensor.shape)
-
-
 class TensorCache:
-    """Remembers what was made from which tensors, as long as these live and stay unchanged.
+    """Remembers what was made from which tensors.
 
     A change in place is noticed by torch's version counter. Writing through ``tensor.numpy()`` or ``tensor.data``
     passes that counter by, here as in torch's own autograd.
+
+    Args:
+        capacity: How many results are kept at the most; the one that was not used for the longest time leaves first.
     """
 
     def __init__(self, capacity: int = _CAPACITY) -> None:
         self._capacity = capacity
         self._lock = threading.Lock()
-        self._made: OrderedDict[tuple[Any, ...], tuple[tuple[_Seen, ...], Any]] = OrderedDict()
+        self._made: dict[tuple[Any, ...], tuple[tuple[_Seen, ...], Any]] = {}
+
+    def __len__(self) -> int:
+        return len(self._made)
 
     def get(self, tensors: tuple[Tensor, ...], options: tuple[Any, ...], make: Callable[[], Any]) -> Any:
         """What ``make()`` gave for the same tensors and options, or gives now."""
         key = (*map(id, tensors), *options)
         with self._lock:
             known = self._made.get(key)
-            if known is not None and all(seen.is_still(tensor) for seen, tensor in zip(known[0], tensors, strict=True)):
-                self._made.move_to_end(key)
-                return known[1]
-        made = make()
-        seen = tuple(map(_Seen.of, tensors))
+        if known is None or not all(map(_Seen.is_still, known[0], tensors)):
+            # When a tensor dies, its results leave. The callback may come at any time, also while this thread holds the
+            # lock, so it does not take it: popping from a dict is atomic.
+            forget = partial(_forget, self._made, key)
+            known = (tuple(_Seen.of(tensor, forget) for tensor in tensors), make())
         with self._lock:
-            self._made[key] = (seen, made)
-            self._made.move_to_end(key)
-            dead = [
-                other for other, (parts, _) in self._made.items() if any(part.reference() is None for part in parts)
-            ]
-            for other in dead:
-                del self._made[other]
+            self._made.pop(key, None)
+            self._made[key] = known  # At the end, as the latest used.
             while len(self._made) > self._capacity:
-                self._made.popitem(last=False)
-        return made
+                del self._made[next(iter(self._made))]
+        return known[1]
+
+
+def _forget(made: dict[tuple[Any, ...], Any], key: tuple[Any, ...], _: Any) -> None:
+    made.pop(key, None)
