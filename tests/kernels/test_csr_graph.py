@@ -3,6 +3,7 @@ import torch
 from hypothesis import given
 
 from cagat import CSRGraph, reference
+from cagat.kernels import CSRPattern
 from graph_strategies import RandomGraph, graphs
 
 
@@ -59,6 +60,22 @@ def test_equals_the_dense_matrices(graph: RandomGraph):
             expected = reference.diffusion_matrix(A, normalization)
             torch.testing.assert_close(dense(made, values), expected, rtol=1e-14, atol=0)
             assert torch.equal(values[made.pattern.perm_t.long()], values_t)
+
+
+def test_does_not_change_with_the_callers_tensors():
+    edge_index, weight = torch.tensor([[0, 1], [1, 2]]), torch.ones(2, dtype=torch.float64)
+    graph = CSRGraph.from_edge_index(edge_index, 3, weight, add_self_loops=False)
+    edge_index.zero_()
+    weight.zero_()
+    assert graph.edge_index.tolist() == [[0, 1], [1, 2]]
+    assert graph.adjacency.tolist() == [1, 1]
+
+
+def test_pattern_refuses_entries_outside_of_the_matrix():
+    with pytest.raises(IndexError, match="row 2 of a matrix with 2 rows"):
+        CSRPattern.from_sorted(torch.tensor([0, 2]), torch.tensor([0, 0]), 2, 2)
+    with pytest.raises(IndexError, match="column -1 of a matrix with 2 columns"):
+        CSRPattern.from_sorted(torch.tensor([0, 1]), torch.tensor([-1, 0]), 2, 2)
 
 
 def test_graph_without_nodes():

@@ -104,3 +104,9 @@ def test_many_threads_may_prepare_at_once():
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def test_a_gradient_for_weights_in_a_sparse_matrix_is_refused():
+    matrix = torch.eye(2).to_sparse_csr().requires_grad_()
+    with pytest.raises(ValueError, match="no gradient"):
+        prepare_graph(matrix, 2)

@@ -150,6 +150,9 @@ def test_operators_keep_torchs_rules(dtype):
     opcheck(operators.spmm_heads, (*everything, values, x, True))
     opcheck(operators.sddmm_heads, (*everything, x, y))
     opcheck(operators.edge_softmax, (*everything, dst, src, values, 0.2))
+    softmax = edge_softmax(p, dst, src, values).detach()
+    plain = (dst.detach(), src.detach(), values.detach(), 0.2, softmax, softmax)
+    opcheck(operators.edge_softmax_gradients, (p.rowptr, p.col, p.rowptr_t, p.perm_t, *plain))
     opcheck(operators.edge_diffusion, (p.rowptr, p.col, w, p.rowptr_t, p.col_t, w_t, values, False))
 
 
@@ -177,6 +180,8 @@ def test_broken_numbers_stay_visible():
         (lambda: sddmm_heads(PATTERN, X, X[:, :, :2]), ValueError, "a has 3 channels and b has 2"),
         (lambda: edge_softmax(PATTERN, X[..., 0], X[:1, :, 0]), ValueError, "src has 1 rows .* 2"),
         (lambda: edge_diffusion(PATTERN, WEIGHTS, VALUES[:2]), ValueError, "values has 2 rows .* 3"),
+        (lambda: spmm_heads(PATTERN, VALUES, X[..., 0]), ValueError, r"x must have 3 dimensions, got shape \(2, 2\)"),
+        (lambda: spmm_heads(PATTERN.to("meta"), VALUES, X), ValueError, "values is on cpu, but the graph on meta"),
     ],
 )
 def test_refuses_what_does_not_fit(call, error, message):

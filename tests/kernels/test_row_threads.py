@@ -67,26 +67,35 @@ def test_python_threads_may_multiply_at_once(threads):
     assert not failures
 
 
-def _multiply(graph: CSRGraph, x: torch.Tensor, out: torch.Tensor) -> None:
-    np.copyto(out.numpy(), spmm(graph.pattern, graph.transition("row", torch.float32), x).numpy())
+def _who_worked(rows: RowThreads, names: "multiprocessing.SimpleQueue[str]") -> None:
+    started = threading.Event()
+
+    def kernel(start: int, stop: int) -> None:
+        # The first block waits for another thread to take the second one, if there is one.
+        if start == 0:
+            started.wait(timeout=20)
+        else:
+            started.set()
+        names.put(threading.current_thread().name)
+
+    rows.run(kernel, np.arange(3), (), width=10**6, threads=2)
+    names.put("end")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no fork")
-def test_works_after_a_fork(threads):
-    # The parent's workers are running when it forks, and the child has none of them. The child calls our products only:
-    # torch's own parallel loops hang in a forked child unless it calls torch.set_num_threads(1), as a DataLoader does.
-    threads(2)
-    all_products()
-    graph = CSRGraph.from_edge_index(torch.stack([torch.arange(5000), torch.arange(5000).roll(1)]), 5000)
-    x, received, expected = torch.randn(5000, 400), torch.zeros(5000, 400).share_memory_(), torch.zeros(5000, 400)
-    child = multiprocessing.get_context("fork").Process(target=_multiply, args=(graph, x, received))
+def test_a_forked_child_starts_threads_of_its_own():
+    rows, context = RowThreads(), multiprocessing.get_context("fork")
+    names = context.SimpleQueue()
+    _who_worked(rows, names)  # Now the parent has a worker, which the child will not have.
+    child = context.Process(target=_who_worked, args=(rows, names))
     child.start()
     child.join(timeout=60)
     if child.exitcode is None:
         child.kill()
     assert child.exitcode == 0
-    _multiply(graph, x, expected)
-    assert torch.equal(received, expected)
+    for _ in ("parent", "child"):
+        assert {names.get(), names.get()} == {"MainThread", "cagat-rows"}
+        assert names.get() == "end"
 
 
 class _Products(torch.utils.data.Dataset):
@@ -165,6 +174,33 @@ def test_compiled_code_is_kept_on_disk(tmp_path):
     assert kept
     subprocess.run([sys.executable, "-c", SPMM], env=environment, check=True, capture_output=True)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nbc")} == kept
+
+
+FULL_DISK = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+import signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit on file sizes")
+def test_a_disk_that_is_full_is_no_error(tmp_path):
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    code = FULL_DISK + SPMM
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "6.0"
+
+
+def test_broken_kept_code_is_no_error(tmp_path):
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", SPMM], env=environment, check=True, capture_output=True)
+    for index in tmp_path.rglob("*.nbi"):
+        index.write_bytes(b"")
+    done = subprocess.run([sys.executable, "-c", SPMM], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "6.0"
 
 
 @pytest.mark.parametrize("backend", ["threading", "loky", "multiprocessing"])

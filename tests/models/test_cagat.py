@@ -36,16 +36,6 @@ def test_sparse_features_give_the_same(inputs):
     assert_close(model(SparseFeatures.from_tensor(x.to_sparse_csr()), edge_index), expected)
 
 
-def test_dropout_of_sparse_features_drops_values(inputs):
-    x, _ = inputs
-    features = SparseFeatures.from_tensor(x.to_sparse_csr())
-    dropped = features.dropout(0.5, training=True)
-    kept = dropped.values != 0
-    assert 0 < kept.sum() < kept.numel()
-    assert_close(dropped.values[kept], 2 * features.values[kept])
-    assert features.dropout(0.5, training=False).values is features.values
-
-
 def test_training_is_random_and_evaluation_is_not(inputs):
     model = CaGAT(6, 3, 2, 5, heads=2)
     assert not torch.equal(model.train()(*inputs), model(*inputs))
@@ -57,6 +47,9 @@ def test_attention_of_every_layer(inputs):
     model = CaGAT(6, 3, 3, 5, heads=2).train()
     rows = model.attention(x, edge_index, nodes=[1, 2])
     assert model.training
+    model.convs[0].eval()
+    model.attention(x, edge_index, nodes=[1])
+    assert [module.training for module in model.convs] == [False, True, True]
     assert [layer.S.shape for layer in rows] == [(2, 2, 40), (2, 2, 40), (2, 1, 40)]
     model.eval()
     hidden = torch.nn.functional.elu(model.convs[0](x, edge_index))

@@ -58,3 +58,19 @@ def test_fit_learns_cora():
     options = FitOptions(epochs=30, lr=0.02)
     fit(model, inputs, (split.train, graph.y[split.train]), (split.val, graph.y[split.val]), options)
     assert accuracy(model, inputs, split.test, graph.y[split.test]) > 0.7
+
+
+def test_weight_decay_draws_to_zero():
+    losses = (torch.tensor([0]), torch.tensor([0]))
+    sizes = []
+    for weight_decay in (0.0, 1.0):
+        model = Scores(1, 2)
+        fit(model, (), losses, losses, FitOptions(lr=0.1, epochs=30, weight_decay=weight_decay))
+        sizes.append(model.scores.abs().sum().item())
+    assert sizes[1] < 0.5 * sizes[0]
+
+
+def test_refuses_no_epochs():
+    nodes = (torch.tensor([0]), torch.tensor([0]))
+    with pytest.raises(ValueError, match="epochs must be at least 1, got 0"):
+        fit(Scores(1, 2), (), nodes, nodes, FitOptions(epochs=0))

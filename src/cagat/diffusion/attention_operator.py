@@ -6,11 +6,12 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from cagat.diffusion.chain import Chain
 from cagat.kernels import CSRGraph
 from cagat.memory import require_memory
 
-# One-hot columns are multiplied in blocks of about this many bytes.
-_BLOCK_BYTES = 2**26
+# One-hot columns are multiplied in blocks that take about this many bytes.
+_BLOCK_BYTES = 2**27
 
 
 class AttentionOperator(ABC):
@@ -25,12 +26,18 @@ class AttentionOperator(ABC):
         self.heads = heads
         self.dtype = dtype
 
+    @property
     @abstractmethod
-    def matmul(self, V: Tensor, *, transpose: bool = False) -> Tensor:
+    def num_steps(self) -> int:
+        """How many sets of features a product holds at once, beside the one that it is given."""
+
+    @abstractmethod
+    def matmul(self, V: Tensor | Chain, *, transpose: bool = False) -> Tensor:
         """The product ``S V``, or ``S^T V``.
 
         Args:
-            V: Features for each head, or the same for all heads if its second size is 1.
+            V: Features for each head, or the same for all heads if its second size is 1; a chain of them, if they are
+                multiplied again and again.
             transpose: Whether to multiply by the transpose.
 
         Shapes:
@@ -43,11 +50,18 @@ class AttentionOperator(ABC):
         """The values at the entries of the graph's pattern, shape ``(entries, heads)``."""
 
     def rows(self, nodes: Tensor) -> Tensor:
-        """The rows of chosen nodes, all n columns of them, shape ``(len(nodes), heads, n)``."""
-        needed = nodes.numel() * self.heads * self.graph.num_nodes * self.dtype.itemsize
+        """The rows of chosen nodes, all n columns of them, shape ``(len(nodes), heads, n)``, without gradients."""
+        shape = (nodes.numel(), self.heads, self.graph.num_nodes)
+        needed = nodes.numel() * self.heads * self.graph.num_nodes * self.dtype.itemsize + _BLOCK_BYTES
         require_memory(needed, f"{nodes.numel()} rows of attention", "Ask for fewer nodes at a time.")
-        blocks = [self._one_hot_product(block, transpose=True) for block in torch.split(nodes, self._block_size())]
-        return torch.cat([block.permute(2, 1, 0) for block in blocks])
+        rows = torch.empty(shape, dtype=self.dtype, device=self.graph.device)
+        start = 0
+        with torch.no_grad():
+            for block in torch.split(nodes, self._block_size()):
+                stop = start + block.numel()
+                rows[start:stop] = self._one_hot_product(block, transpose=True).permute(2, 1, 0)
+                start = stop
+        return rows
 
     def at(self, targets: Tensor, sources: Tensor) -> Tensor:
         """The values ``S[target, source]`` of chosen pairs, edges or not, shape ``(pairs, heads)``.
@@ -84,5 +98,6 @@ class AttentionOperator(ABC):
         return self.matmul(V, transpose=transpose)
 
     def _block_size(self) -> int:
-        column = self.graph.num_nodes * self.heads * self.dtype.itemsize
+        # The features of all steps stand side by side in one wide product, and its result is as wide.
+        column = 2 * (self.num_steps + 1) * self.graph.num_nodes * self.heads * self.dtype.itemsize
         return max(1, _BLOCK_BYTES // max(1, column))

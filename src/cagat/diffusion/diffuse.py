@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from cagat.diffusion.chain import Chain
 from cagat.diffusion.coefficients import Coefficients, is_zero, over_channels
 from cagat.diffusion.edge_support import EdgeSupport
 from cagat.diffusion.full_support import FullSupport
@@ -72,12 +73,14 @@ def diffuse(
         S.advance(Z, K * T)
         return Diffused(_mix(lam, S.matmul(Z), Z), S, Z)
 
-    V = Z
+    weights = graph.transition(normalization, Z.dtype)
+    V, chain = Z, Chain(graph, weights, Z)
     H = _mix(lam, spmm_heads(graph.pattern, G, Z), Z)
     for _ in range(K):
         S.advance(H, T)
-        V = H if feedback else Z
-        H = _mix(lam, S.matmul(V), Z)
+        if feedback:
+            V, chain = H, Chain(graph, weights, H)
+        H = _mix(lam, S.matmul(chain), Z)
     return Diffused(H, S, V)
 
 

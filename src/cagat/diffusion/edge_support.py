@@ -3,6 +3,7 @@
 from torch import Tensor
 
 from cagat.diffusion.attention_operator import AttentionOperator
+from cagat.diffusion.chain import Chain
 from cagat.diffusion.coefficients import is_zero
 from cagat.kernels import CSRGraph, edge_diffusion, sddmm_heads, spmm_heads
 
@@ -10,7 +11,8 @@ from cagat.kernels import CSRGraph, edge_diffusion, sddmm_heads, spmm_heads
 class EdgeSupport(AttentionOperator):
     r"""S kept on the edges: Eq. (15), masked to the edges after each step.
 
-    A step costs :math:`O(H \sum_i \deg_i^2)` time and no memory beyond the values themselves.
+    A step costs :math:`O(H \sum_i \deg_i^2)` time, and beyond the values themselves a scratch row of n x H numbers for
+    each thread.
 
     Args:
         graph: The graph.
@@ -48,8 +50,15 @@ class EdgeSupport(AttentionOperator):
             weights = self.graph.transition(self._normalization, self.dtype)
             self.values = self._alpha * edge_diffusion(pattern, weights, self.values) + source
 
-    def matmul(self, V: Tensor, *, transpose: bool = False) -> Tensor:
+    @property
+    def num_steps(self) -> int:
+        """None: a product reads the values as they are."""
+        return 0
+
+    def matmul(self, V: Tensor | Chain, *, transpose: bool = False) -> Tensor:
         """See :meth:`AttentionOperator.matmul`."""
+        if isinstance(V, Chain):
+            (V,) = V.up_from(0)
         V = V.expand(-1, self.heads, -1)
         return spmm_heads(self.graph.pattern, self.values, V, transpose=transpose)
 

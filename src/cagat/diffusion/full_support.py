@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from cagat.diffusion.attention_operator import AttentionOperator
+from cagat.diffusion.chain import Chain
 from cagat.diffusion.coefficients import is_zero, over_channels
 from cagat.kernels import CSRGraph, sddmm_heads, spmm, spmm_heads
 
@@ -48,8 +49,11 @@ class FullSupport(AttentionOperator):
         self._weights = graph.transition(normalization, G.dtype)
         # A round: its number of steps, and what its affinity needs, B on the edges or the features H themselves.
         self._rounds: list[tuple[int, Tensor]] = []
-        self._chain: list[Tensor] = []
-        self._chain_has_grad = False
+
+    @property
+    def num_steps(self) -> int:
+        """How many steps of Eq. (15) a product goes through."""
+        return sum(steps for steps, _ in self._rounds)
 
     def advance(self, H: Tensor, steps: int) -> None:
         """Take some steps of Eq. (15), in which the affinity is that of H."""
@@ -65,22 +69,17 @@ class FullSupport(AttentionOperator):
         else:
             self._rounds.append((steps, H))
 
-    def matmul(self, V: Tensor, *, transpose: bool = False) -> Tensor:
+    def matmul(self, V: Tensor | Chain, *, transpose: bool = False) -> Tensor:
         """See :meth:`AttentionOperator.matmul`."""
-        num_steps = sum(steps for steps, _ in self._rounds)
+        chain = V if isinstance(V, Chain) else Chain(self.graph, self._weights, V)
         if self._has_forgotten_G():
-            (Y,) = self._sources([V], transpose)
+            (Y,) = self._sources(chain.up_from(0), transpose)
             return Y
-        chain = self._walk(V, num_steps)
-        Y, *sources = self._sources(chain[: num_steps + 1], transpose)
+        Y, *sources = self._sources(chain.up_from(self.num_steps), transpose)
         alpha = over_channels(self._alpha)
         for source in sources:
             Y = alpha * spmm(self.graph.pattern, self._weights, Y) + source
         return Y
-
-    def _has_forgotten_G(self) -> bool:
-        """Whether S is B of the last step alone, because there is no context (alpha = 0)."""
-        return is_zero(self._alpha) and bool(self._rounds)
 
     def on_edges(self) -> Tensor:
         """See :meth:`AttentionOperator.on_edges`.
@@ -97,21 +96,16 @@ class FullSupport(AttentionOperator):
             return self._G if self._affinity == "none" else self._G + self._xi * sddmm_heads(pattern, last, last)
         return self.at(pattern.rows(), pattern.col.long())
 
-    def _walk(self, V: Tensor, num_steps: int) -> list[Tensor]:
-        """The chain V, Abar^T V, Abar^T Abar^T V, ...; it is kept, because all rounds multiply the same features."""
-        if not self._chain or self._chain[0] is not V or self._chain_has_grad != torch.is_grad_enabled():
-            self._chain = [V]
-            self._chain_has_grad = torch.is_grad_enabled()
-        while len(self._chain) <= num_steps:
-            self._chain.append(spmm(self.graph.pattern, self._weights, self._chain[-1], transpose=True))
-        return self._chain
+    def _has_forgotten_G(self) -> bool:
+        """Whether S is B of the last step alone, because there is no context (alpha = 0)."""
+        return is_zero(self._alpha) and bool(self._rounds)
 
-    def _sources(self, chain: list[Tensor], transpose: bool) -> list[Tensor]:
+    def _sources(self, upwards: list[Tensor], transpose: bool) -> list[Tensor]:
         """What enters at each step of the way up: ``G V_m, B_1 V_(m-1), ..., B_m V_0``.
 
-        Where G is forgotten, the chain is V alone, and only ``B_m V`` is wanted.
+        Where G is forgotten, there is V_0 alone, and only ``B_m V_0`` is wanted.
         """
-        upwards = [V.expand(-1, self.heads, -1) for V in reversed(chain)]
+        upwards = [V.expand(-1, self.heads, -1) for V in upwards]
         if self._affinity == "edges":
             products = [] if self._has_forgotten_G() else self._wide(self._G, upwards[:1], transpose)
             for steps, B in self._rounds:
@@ -127,9 +121,8 @@ class FullSupport(AttentionOperator):
             features = [H for steps, H in self._rounds for _ in range(steps)]
             for i, H in enumerate(features, start):
                 # H (H^T V), from the right: d x d numbers a head instead of n x n.
-                sources[i] = sources[i] + xi * torch.einsum(
-                    "nhc,hcd->nhd", H, torch.einsum("nhc,nhd->hcd", H, upwards[i])
-                )
+                affinity = torch.einsum("nhc,hcd->nhd", H, torch.einsum("nhc,nhd->hcd", H, upwards[i]))
+                sources[i] = sources[i] + xi * affinity
         return sources
 
     def _wide(self, values: Tensor, factors: list[Tensor], transpose: bool) -> list[Tensor]:

@@ -65,8 +65,23 @@ class CSRGraph:
             - **edge_index:** :math:`(2, |E|)`
             - **edge_weight:** :math:`(|E|)` or :math:`(|E|, 1)`
         """
+        # What is made here outlives the call: it must be usable in training even if an evaluation made it first, and
+        # must not change with the caller's tensors.
+        with torch.inference_mode(False), torch.no_grad():
+            return cls._made(edge_index, num_nodes, edge_weight, add_self_loops, normalization, dtype)
+
+    @classmethod
+    def _made(
+        cls,
+        edge_index: Tensor,
+        num_nodes: int,
+        edge_weight: Tensor | None,
+        add_self_loops: bool,
+        normalization: str,
+        dtype: torch.dtype | None,
+    ) -> "CSRGraph":
         _check_edges(edge_index, num_nodes)
-        edges = edge_index.detach().long()
+        edges = edge_index.to(torch.long, copy=True)
         weight = None if edge_weight is None else _checked_weight(edge_weight, edges)
         num_given = edges.size(1)
         if add_self_loops:
@@ -120,6 +135,12 @@ class CSRGraph:
         known = self._transitions.get((normalization, dtype))
         if known is not None:
             return known
+        with torch.inference_mode(False), torch.no_grad():
+            made = self._make_transition(normalization, dtype)
+        self._transitions[normalization, dtype] = made
+        return made
+
+    def _make_transition(self, normalization: str, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         row, col = self.pattern.rows(), self.pattern.col.long()
         degree = self.adjacency.new_zeros(self.num_nodes).index_add_(0, row, self.adjacency)
         if normalization == "row":
@@ -127,9 +148,7 @@ class CSRGraph:
         else:
             scale = _inverse_power(degree, -0.5)
             values = self.adjacency * scale[row] * scale[col]
-        made = (values.to(dtype), values[self.pattern.perm_t.long()].to(dtype))
-        self._transitions[normalization, dtype] = made
-        return made
+        return values.to(dtype), values[self.pattern.perm_t.long()].to(dtype)
 
     def merge(self, edge_values: Tensor) -> Tensor:
         """Values of the columns of :attr:`edge_index` as values of the entries; an edge given twice gets the mean."""
@@ -192,7 +211,7 @@ def _checked_weight(edge_weight: Tensor, edges: Tensor) -> Tensor:
         raise ValueError(
             f"edge weights must have shape ({edges.size(1)},), one for each edge, got {tuple(edge_weight.shape)}"
         )
-    weight = edge_weight.to(edges.device, torch.float64)
+    weight = edge_weight.to(edges.device, torch.float64, copy=True)
     valid = weight.isfinite() & (weight >= 0)
     if not valid.all():
         place = int((~valid).nonzero()[0, 0])

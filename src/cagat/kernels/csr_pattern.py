@@ -8,9 +8,15 @@ from torch import Tensor
 
 def _row_pointers(sorted_rows: Tensor, num_rows: int, dtype: torch.dtype) -> Tensor:
     counts = torch.bincount(sorted_rows, minlength=num_rows)
-    pointers = torch.zeros(num_rows + 1, dtype=dtype, device=sorted_rows.device)
-    torch.cumsum(counts, dim=0, out=pointers[1:])
-    return pointers
+    return torch.cat([counts.new_zeros(1), counts.cumsum(dim=0)]).to(dtype)
+
+
+def _require_range(name: str, indices: Tensor, size: int) -> None:
+    if indices.numel():
+        low, high = (int(extreme) for extreme in indices.aminmax())
+        if low < 0 or high >= size:
+            wrong = low if low < 0 else high
+            raise IndexError(f"there is an entry in {name} {wrong} of a matrix with {size} {name}s, numbered from 0")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +43,8 @@ class CSRPattern:
     @classmethod
     def from_sorted(cls, row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> "CSRPattern":
         """Build the pattern from entries sorted by row, then by column, none twice."""
+        _require_range("row", row, num_rows)
+        _require_range("column", col, num_cols)
         # Indices of 32 bits halve the index traffic of every product.
         wide = max(num_rows, num_cols, row.numel()) > torch.iinfo(torch.int32).max
         dtype = torch.int64 if wide else torch.int32

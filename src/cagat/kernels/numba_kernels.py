@@ -4,6 +4,8 @@ The arrays are those of :class:`~cagat.kernels.csr_pattern.CSRPattern`, contiguo
 dimensions, so that the innermost loops run over adjacent numbers and become vector instructions.
 """
 
+import contextlib
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -15,12 +17,23 @@ import numpy as np
 _FAST_MATH = {"reassoc", "contract", "nsz"}
 
 
-def _compiled(function: Callable[..., None]) -> Callable[..., None]:
-    try:
-        return numba.njit(nogil=True, fastmath=_FAST_MATH, cache=True)(function)
-    except RuntimeError:
-        # No directory for the compiled code can be written (read-only installation and home): compile once a process.
-        return numba.njit(nogil=True, fastmath=_FAST_MATH)(function)
+class _compiled:  # noqa: N801  It is used as a decorator.
+    """A compiled loop whose machine code is kept on disk, unless that is impossible: then it lives with the process."""
+
+    def __init__(self, function: Callable[..., None]) -> None:
+        self._in_memory = numba.njit(nogil=True, fastmath=_FAST_MATH)(function)
+        self._call = self._in_memory
+        # numba raises RuntimeError if it finds no directory to write to: a read-only installation and home.
+        with contextlib.suppress(RuntimeError):
+            self._call = numba.njit(nogil=True, fastmath=_FAST_MATH, cache=True)(function)
+
+    def __call__(self, *arguments: Any) -> None:
+        try:
+            self._call(*arguments)
+        except (OSError, EOFError, pickle.UnpicklingError):
+            # The kept code cannot be written (a full disk) or read (a broken file); the loops raise none of these.
+            self._call = self._in_memory
+            self._call(*arguments)
 
 
 @_compiled
@@ -152,7 +165,7 @@ def edge_softmax_backward(
                 if has_edge:
                     logit += edge[e, h]
                 g = softmax[e, h] * (grad[e, h] - mean[h])
-                if logit < 0:
+                if logit <= 0:  # As torch's leaky_relu has it at zero.
                     g *= slope
                 grad_logit[e, h] = g
                 grad_dst[i, h] += g

@@ -53,6 +53,8 @@ def _edges_of(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor | None
         raise ValueError(
             f"the sparse adjacency matrix has shape {tuple(edge_index.shape)}, but there are {num_nodes} nodes"
         )
+    if edge_index.requires_grad:
+        raise ValueError("the values of a sparse adjacency matrix get no gradient; pass edge_index.detach()")
     coo = edge_index.detach().to_sparse(layout=torch.sparse_coo).coalesce()
     target, source = coo.indices()
     return torch.stack([source, target]), coo.values()

@@ -30,7 +30,7 @@ def spmm(pattern: CSRPattern, weights: tuple[Tensor, Tensor], x: Tensor, *, tran
     backward = (pattern.rowptr_t, pattern.col_t, weights[1])
     if transpose:
         forward, backward = backward, forward
-    _require_same_dtype("spmm", weights=weights[0], x=x)
+    _require_one_kind("spmm", pattern, weights=weights[0], x=x)
     _require_length("spmm", "x", x, backward[0].numel() - 1)
     y: Tensor = operators.spmm(*forward, *backward, x.flatten(1) if x.dim() > 1 else x[:, None])
     return y.view(y.size(0), *x.shape[1:])
@@ -50,7 +50,9 @@ def spmm_heads(pattern: CSRPattern, values: Tensor, x: Tensor, *, transpose: boo
         - **x:** :math:`(n, H, C)`
         - **output:** :math:`(n, H, C)`
     """
-    _require_same_dtype("spmm_heads", values=values, x=x)
+    _require_one_kind("spmm_heads", pattern, values=values, x=x)
+    _require_dim("spmm_heads", 2, values=values)
+    _require_dim("spmm_heads", 3, x=x)
     _require_length("spmm_heads", "x", x, pattern.num_rows if transpose else pattern.num_cols)
     _require_length("spmm_heads", "values", values, pattern.num_entries)
     _require_heads("spmm_heads", values.size(1), x=x)
@@ -73,7 +75,8 @@ def sddmm_heads(pattern: CSRPattern, a: Tensor, b: Tensor) -> Tensor:
         - **b:** :math:`(n, H, C)`
         - **output:** :math:`(E, H)`
     """
-    _require_same_dtype("sddmm_heads", a=a, b=b)
+    _require_one_kind("sddmm_heads", pattern, a=a, b=b)
+    _require_dim("sddmm_heads", 3, a=a, b=b)
     _require_length("sddmm_heads", "a", a, pattern.num_rows)
     _require_length("sddmm_heads", "b", b, pattern.num_cols)
     _require_heads("sddmm_heads", a.size(1), b=b)
@@ -102,7 +105,8 @@ def edge_softmax(
         - **edge**, **output:** :math:`(E, H)`
     """
     parts = {"dst": dst, "src": src} if edge is None else {"dst": dst, "src": src, "edge": edge}
-    _require_same_dtype("edge_softmax", **parts)
+    _require_one_kind("edge_softmax", pattern, **parts)
+    _require_dim("edge_softmax", 2, **parts)
     _require_length("edge_softmax", "dst", dst, pattern.num_rows)
     _require_length("edge_softmax", "src", src, pattern.num_cols)
     if edge is not None:
@@ -126,7 +130,8 @@ def edge_diffusion(pattern: CSRPattern, weights: tuple[Tensor, Tensor], values: 
         - **values:** :math:`(E, H)`
         - **output:** :math:`(E, H)`
     """
-    _require_same_dtype("edge_diffusion", weights=weights[0], values=values)
+    _require_one_kind("edge_diffusion", pattern, weights=weights[0], values=values)
+    _require_dim("edge_diffusion", 2, values=values)
     _require_length("edge_diffusion", "values", values, pattern.num_entries)
     y: Tensor = operators.edge_diffusion(
         pattern.rowptr, pattern.col, weights[0], pattern.rowptr_t, pattern.col_t, weights[1], values, False
@@ -134,16 +139,28 @@ def edge_diffusion(pattern: CSRPattern, weights: tuple[Tensor, Tensor], values: 
     return y
 
 
-def _require_same_dtype(operator: str, **tensors: Tensor) -> None:
+def _require_one_kind(operator: str, pattern: CSRPattern, **tensors: Tensor) -> None:
+    """All inputs must have one floating-point dtype, and lie where the pattern lies."""
     dtypes = {name: tensor.dtype for name, tensor in tensors.items()}
     if len(set(dtypes.values())) > 1 or not next(iter(dtypes.values())).is_floating_point:
         told = ", ".join(f"{name} {dtype}" for name, dtype in dtypes.items())
         raise TypeError(f"{operator}: all inputs must have one floating-point dtype, got {told}; convert with .to()")
+    for name, tensor in tensors.items():
+        if tensor.device != pattern.col.device:
+            raise ValueError(
+                f"{operator}: {name} is on {tensor.device}, but the graph on {pattern.col.device}; move one with .to()"
+            )
 
 
 def _require_length(operator: str, name: str, tensor: Tensor, length: int) -> None:
     if tensor.size(0) != length:
         raise ValueError(f"{operator}: {name} has {tensor.size(0)} rows where the pattern asks for {length}")
+
+
+def _require_dim(operator: str, dim: int, **tensors: Tensor) -> None:
+    for name, tensor in tensors.items():
+        if tensor.dim() != dim:
+            raise ValueError(f"{operator}: {name} must have {dim} dimensions, got shape {tuple(tensor.shape)}")
 
 
 def _require_heads(operator: str, heads: int, **tensors: Tensor) -> None:

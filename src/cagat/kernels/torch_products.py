@@ -74,7 +74,7 @@ def edge_softmax_backward(
     row, col = _entries(rowptr, col)
     mean = torch.zeros_like(dst).index_add_(0, row, softmax * grad)
     grad_logit = softmax * (grad - mean[row])
-    grad_logit = torch.where(_logits(row, col, dst, src, edge) < 0, negative_slope * grad_logit, grad_logit)
+    grad_logit = torch.where(_logits(row, col, dst, src, edge) <= 0, negative_slope * grad_logit, grad_logit)
     grad_dst = torch.zeros_like(dst).index_add_(0, row, grad_logit)
     grad_src = torch.zeros_like(src).index_add_(0, col, grad_logit)
     return grad_dst, grad_src, grad_logit

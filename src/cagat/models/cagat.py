@@ -86,18 +86,20 @@ class CaGAT(torch.nn.Module):
         rounds: int | None = None,
     ) -> list[AttentionRows]:
         """The attention of chosen nodes in every layer, without dropout; see :meth:`cagat.CaGATConv.attention`."""
-        was_training = self.training
+        modes = {module: module.training for module in self.modules()}
         self.eval()
         try:
-            rows = []
-            x = _prepared(x)
-            for conv in self.convs:
-                assert isinstance(conv, CaGATConv)
-                rows.append(conv.attention(x, edge_index, edge_attr, nodes=nodes, rounds=rounds))
-                x = F.elu(conv(x, edge_index, edge_attr))
+            with torch.no_grad():
+                rows, x = [], _prepared(x)
+                for number, conv in enumerate(self.convs):
+                    if number > 0:
+                        x = F.elu(self.convs[number - 1](x, edge_index, edge_attr))
+                    assert isinstance(conv, CaGATConv)
+                    rows.append(conv.attention(x, edge_index, edge_attr, nodes=nodes, rounds=rounds))
             return rows
         finally:
-            self.train(was_training)
+            for module, training in modes.items():
+                module.training = training
 
     def _drop(self, x: Tensor | SparseFeatures) -> Tensor | SparseFeatures:
         if isinstance(x, SparseFeatures):

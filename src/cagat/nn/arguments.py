@@ -1,6 +1,7 @@
 """What the layer's arguments must be."""
 
 import math
+import numbers
 
 import torch
 from torch import Tensor
@@ -26,6 +27,8 @@ def as_features(x: Tensor | SparseFeatures) -> Tensor | SparseFeatures:
 def chosen_nodes(nodes: int | list[int] | Tensor, graph: CSRGraph) -> Tensor:
     """The numbers of the nodes that are meant by a number, numbers or a mask."""
     chosen = torch.as_tensor(nodes, device=graph.device)
+    if chosen.numel() == 0:
+        return torch.empty(0, dtype=torch.long, device=graph.device)
     if chosen.dtype == torch.bool:
         if chosen.shape != (graph.num_nodes,):
             raise ValueError(f"the mask of nodes must have shape ({graph.num_nodes},), got {tuple(chosen.shape)}")
@@ -41,7 +44,7 @@ def chosen_nodes(nodes: int | list[int] | Tensor, graph: CSRGraph) -> Tensor:
 
 def require_count(name: str, value: int) -> None:
     """Raise unless the value is an integer not below 0."""
-    if not isinstance(value, int) or value < 0:
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 0:
         raise ValueError(f"{name} must be an integer not below 0, got {value!r}")
 
 

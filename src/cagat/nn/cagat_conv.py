@@ -1,11 +1,11 @@
 """The CaGAT layer."""
 
-from typing import Any, Literal, Optional
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch_geometric.nn import GATConv
+from torch.nn.parameter import UninitializedParameter
 from torch_geometric.utils import is_torch_sparse_tensor
 
 from cagat.diffusion import AttentionOperator, Diffused, EdgeSupport, diffuse
@@ -21,6 +21,7 @@ from cagat.nn.arguments import (
 )
 from cagat.nn.attention_rows import AttentionRows
 from cagat.nn.edge_features import edge_features_with_loops
+from cagat.nn.explained_messages import ExplainedMessages
 from cagat.nn.learnable_coefficients import LearnableCoefficients
 from cagat.nn.sparse_features import SparseFeatures
 
@@ -28,7 +29,7 @@ Adjacency = Tensor | CSRGraph
 Attention = tuple[Tensor, Tensor]
 
 
-class CaGATConv(GATConv):  # type: ignore[misc]
+class CaGATConv(ExplainedMessages):
     r"""The context-aware graph attention layer, exact, without the :math:`n \times n` matrix :math:`S`.
 
     It is the layer of `"Context-Aware Graph Attention Networks" <https://arxiv.org/abs/1910.01736>`_. GAT's attention
@@ -81,7 +82,8 @@ class CaGATConv(GATConv):  # type: ignore[misc]
             starting at the values given and kept within their ranges. One that is given at an end of its range
             (``alpha=0``, ``lam=1``, ``xi=0``, ...) is thereby switched off or fully on, and stays so. Weight decay
             draws them back to the values given. (default: ``False``)
-        **kwargs: Arguments of :class:`~torch_geometric.nn.conv.MessagePassing`.
+        **kwargs: Arguments of :class:`~torch_geometric.nn.conv.MessagePassing`, if they say what is the case anyway
+            (``aggr="add"``, ``flow="source_to_target"``); others are refused.
 
     Shapes:
         - **input:** node features :math:`(n, F_{in})`, dense or sparse; edges :math:`(2, |E|)`; edge features
@@ -117,6 +119,11 @@ class CaGATConv(GATConv):  # type: ignore[misc]
         learn_coefficients: bool = False,
         **kwargs: Any,
     ) -> None:
+        for name, value in kwargs.items():
+            if value != _MESSAGE_PASSING.get(name, ...):
+                raise ValueError(
+                    f"{name}={value!r} cannot be had: CaGAT sums over the edges into a node, and as a whole"
+                )
         if not isinstance(in_channels, int):
             raise TypeError(f"in_channels must be one number, got {in_channels!r}: {NOT_BIPARTITE}")
         require_count("K", K)
@@ -142,15 +149,27 @@ class CaGATConv(GATConv):  # type: ignore[misc]
         )
         self.K = K
         self.T = T
-        self.alpha = float(alpha)
-        self.lam = float(lam)
-        self.xi = float(xi)
         self.support = support
         self.affinity = affinity
         self.feedback = feedback
         self.normalization = normalization
         self.learn_coefficients = learn_coefficients
         self.coefficients = LearnableCoefficients(alpha, lam, xi, heads, learn_coefficients)
+
+    @property
+    def alpha(self) -> float:
+        """The share of context that the layer was made with."""
+        return float(self.coefficients.start.alpha)
+
+    @property
+    def lam(self) -> float:
+        """The share of aggregated features that the layer was made with."""
+        return float(self.coefficients.start.lam)
+
+    @property
+    def xi(self) -> float:
+        """The weight of the affinity that the layer was made with."""
+        return float(self.coefficients.start.xi)
 
     def reset_parameters(self) -> None:
         """Draw the parameters anew, as GATConv does, and put learnt coefficients back to the values given."""
@@ -182,8 +201,9 @@ class CaGATConv(GATConv):  # type: ignore[misc]
         G = self._attend(Z, graph, edge_attr)
         diffused = self._diffuse(Z, F.dropout(G, self.dropout, self.training), graph, self.K)
         out = diffused.H
-        if self._explain or self._message_forward_hooks or self._message_forward_pre_hooks:
-            out = out + self._explained_part(diffused, graph)
+        if self.is_explained:
+            change = self.explained_change(diffused.S.on_edges(), diffused.V, graph)
+            out = out + over_channels(self.coefficients().lam) * change
 
         out = out.flatten(1) if self.concat else out.mean(dim=1)
         if self.res is not None:
@@ -194,6 +214,7 @@ class CaGATConv(GATConv):  # type: ignore[misc]
             return out, _edge_attention(diffused.S, graph, edge_index)
         return out
 
+    @torch.no_grad()
     def attention(
         self,
         x: Tensor | SparseFeatures,
@@ -203,9 +224,10 @@ class CaGATConv(GATConv):  # type: ignore[misc]
         nodes: int | list[int] | Tensor,
         rounds: int | None = None,
     ) -> AttentionRows:
-        """The attention of chosen nodes to all nodes, pairs that are not edges among them, without dropout.
+        """The attention of chosen nodes to all nodes, pairs that are not edges among them, as it is in evaluation.
 
-        It costs O(K T |E|) for each node and head, and so can be had for some nodes of any graph.
+        It costs O(K T |E|) for each node and head, and so can be had for some nodes of any graph. There is no dropout,
+        and there are no gradients.
 
         Args:
             x: The node features.
@@ -293,29 +315,6 @@ class CaGATConv(GATConv):  # type: ignore[misc]
             normalization=self.normalization,
         )
 
-    def _explained_part(self, diffused: Diffused, graph: CSRGraph) -> Tensor:
-        """What PyG's explainers change: they see and mask S V on the edges as messages; S V off the edges stays."""
-        V, lam = diffused.V, self.coefficients().lam
-        alpha = diffused.S.on_edges()[graph.entry]
-        source, target = graph.edge_index
-        messages = alpha[:, :, None] * V[source]
-        plain = torch.zeros_like(V).index_add(0, target, messages)
-        explained = self.propagate(graph.edge_index, x=(V, V), alpha=alpha, size=None)
-        difference: Tensor = explained - plain
-        return over_channels(lam) * difference
-
-    # PyG reads this signature and knows unions in their old form only.
-    def explain_message(self, inputs: Tensor, dim_size: Optional[int]) -> Tensor:  # noqa: UP045
-        """Mask the messages of the given edges; those of added self-loops, which come last, pass."""
-        mask: Tensor | None = self._edge_mask
-        if mask is None:
-            raise ValueError("no edge mask is set; use torch_geometric.explain")
-        if self._apply_sigmoid:
-            mask = mask.sigmoid()
-        mask = torch.cat([mask, mask.new_ones(inputs.size(0) - mask.size(0))])
-        masked: Tensor = inputs * mask.view(-1, *[1] * (inputs.dim() - 1))
-        return masked
-
     def __repr__(self) -> str:
         extras = "".join(
             f", {name}={getattr(self, name)!r}" for name, default in _SWITCHES.items() if getattr(self, name) != default
@@ -326,6 +325,7 @@ class CaGATConv(GATConv):  # type: ignore[misc]
         )
 
 
+_MESSAGE_PASSING = {"aggr": "add", "flow": "source_to_target", "node_dim": 0, "decomposed_layers": 1}
 _SWITCHES = {
     "support": "full",
     "affinity": "edges",
@@ -337,7 +337,7 @@ _SWITCHES = {
 
 def _linear(layer: Any, x: Tensor | SparseFeatures) -> Tensor:
     if isinstance(x, SparseFeatures):
-        if torch.nn.parameter.is_lazy(layer.weight):
+        if isinstance(layer.weight, UninitializedParameter):
             layer(x.values.new_empty(0, x.shape[1]))  # A layer of unknown input size learns it from an input.
         weight: Tensor = layer.weight
         return x.matmul(weight.t())

@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor
 from torch.nn import Parameter
+from torch.nn import functional as F
 
 from cagat.diffusion import Coefficients
 from cagat.nn.arguments import require_within
@@ -14,9 +15,9 @@ class LearnableCoefficients(torch.nn.Module):
     r"""The coefficients :math:`\alpha, \lambda \in [0, 1]` and :math:`\xi \ge 0`, fixed or one a head and learnt.
 
     A learnt coefficient is kept in its range by its form, :math:`\sigma(\sigma^{-1}(\alpha_0) + o)` and
-    :math:`\xi_0 e^o`, where the offset :math:`o` is what is learnt. It starts at zero, so that the coefficient starts
-    at the value given, and weight decay draws it back there. A coefficient that is given at an end of its range is
-    switched off or fully on, and is not learnt.
+    :math:`\xi_0 (1 + \mathrm{elu}(o))`, where the offset :math:`o` is what is learnt. It starts at zero, so that the
+    coefficient starts at the value given, and weight decay draws it back there. A coefficient that is given at an end
+    of its range is switched off or fully on, and is not learnt.
 
     Args:
         alpha: The share of context.
@@ -54,7 +55,7 @@ class LearnableCoefficients(torch.nn.Module):
         if self.lam_offset is not None:
             lam = _within_unit(lam, self.lam_offset)
         if self.xi_offset is not None:
-            xi = xi * self.xi_offset.exp()
+            xi = xi * (1 + F.elu(self.xi_offset))
         return Coefficients(alpha, lam, xi)
 
 

@@ -1,7 +1,5 @@
 """Node features of which few are not zero."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -12,20 +10,20 @@ from cagat.kernels.tensor_cache import TensorCache
 _known = TensorCache()
 
 
-@dataclass(frozen=True, eq=False)
 class SparseFeatures:
     """A sparse feature matrix, prepared once for products and their gradients.
 
     Layers and networks make one from a torch sparse tensor by themselves. Make it yourself with :meth:`from_tensor` to
     keep it across calls or to compile the network.
 
-    Attributes:
+    Args:
         pattern: Where the features are that are not zero.
         values: The features there.
     """
 
-    pattern: CSRPattern
-    values: Tensor
+    def __init__(self, pattern: CSRPattern, values: Tensor) -> None:
+        self.pattern = pattern
+        self.values = values
 
     @classmethod
     def from_tensor(cls, x: Tensor) -> "SparseFeatures":
@@ -39,19 +37,17 @@ class SparseFeatures:
     def _made_from(cls, x: Tensor) -> "SparseFeatures":
         if x.dim() != 2:
             raise ValueError(f"sparse features must be a matrix, got shape {tuple(x.shape)}")
-        coo = x.detach().to_sparse(layout=torch.sparse_coo).coalesce()
-        row, col = coo.indices()
-        return cls(CSRPattern.from_sorted(row, col, x.size(0), x.size(1)), coo.values())
+        # As with graphs: usable in training whoever made it first, and unchanged when the caller's tensor changes.
+        with torch.inference_mode(False), torch.no_grad():
+            coo = x.clone().to_sparse(layout=torch.sparse_coo).coalesce()
+            row, col = coo.indices()
+            # A tensor of its own: torch.compile stumbles over a view of a sparse one.
+            return cls(CSRPattern.from_sorted(row, col, x.size(0), x.size(1)), coo.values().clone())
 
     @property
     def shape(self) -> tuple[int, int]:
         """The number of nodes and the number of features."""
         return self.pattern.num_rows, self.pattern.num_cols
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The dtype of the values."""
-        return self.values.dtype
 
     def dropout(self, p: float, training: bool) -> "SparseFeatures":
         """Dropout of the values; zeros stay zeros whether they are dropped or not."""

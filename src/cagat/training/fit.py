@@ -67,6 +67,8 @@ def fit(
         on_epoch: Called after each epoch.
     """
     options = options or FitOptions()
+    if options.epochs < 1:
+        raise ValueError(f"epochs must be at least 1, got {options.epochs}")
     started = time.perf_counter()
     optimizer = torch.optim.Adam(model.parameters(), lr=options.lr, weight_decay=options.weight_decay)
     stopping = EarlyStopping(options.patience)
