@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -78,3 +82,32 @@ def test_refuses_what_does_not_fit_and_names_bytes_and_alternative():
         reference.cagat_layer(Z, torch.zeros(8, 8), torch.zeros(8, 8), torch.eye(1), torch.eye(1))
     with pytest.raises(memory.OutOfMemoryError, match=r"9000000000000 bytes.*CaGATConv"):
         reference.dense_adjacency(torch.empty(2, 0), 10**6)
+
+
+PEAK = """
+import psutil, resource, torch
+from cagat import reference
+told = []
+reference.require_memory = lambda needed, *_: told.append(needed)
+Z = torch.randn(1500, 4, 8, requires_grad=True)
+att, A, edge = torch.randn(4, 8), torch.eye(1500, dtype=torch.float64), torch.eye(1500, dtype=torch.bool)
+with torch.set_grad_enabled(GRAD):
+    before = psutil.Process().memory_info().rss
+    result = reference.cagat_layer(Z, att, att, A, edge, alpha=ALPHA)
+    if GRAD:
+        result.H.sum().backward()
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before) / told[-1])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in kilobytes on Linux only")
+@pytest.mark.parametrize(
+    ("grad", "alpha"), [("False", "0.4"), ("True", "0.4"), ("True", "torch.full((4,), 0.4, requires_grad=True)")]
+)
+def test_the_need_is_estimated_well(grad, alpha):
+    # Matrices that are too many for the memory are larger than what malloc keeps for itself: let it keep nothing.
+    environment = os.environ | {"MALLOC_MMAP_THRESHOLD_": "1000000"}
+    code = PEAK.replace("GRAD", grad).replace("ALPHA", alpha)
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert 0.75 < float(done.stdout) < 1.25

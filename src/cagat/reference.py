@@ -104,10 +104,16 @@ def cagat_layer(
         - **A**, **edge:** ``(n, n)``
     """
     n, heads, _ = Z.shape
-    # Every step's S is kept for the gradient; beside them stand A, Abar and the matrices of the step at work.
-    kept = heads * (K * T + 2) if torch.is_grad_enabled() else 2 * heads
+    # In matrices of n x n. Results: G and S of each head, and all of them side by side. For gradients: G before and
+    # after masking, S of each round, and the product of each step if alpha is learnt. Beside them stand the diffusion
+    # matrix and what the step at work needs.
+    per_head = 4
+    if torch.is_grad_enabled():
+        per_head += 1 + K + (K * T if isinstance(alpha, Tensor) and alpha.requires_grad else 0)
     require_memory(
-        (kept + 6) * n * n * Z.element_size(), f"The dense reference for {n} nodes and {heads} heads", _ALTERNATIVE
+        (heads * per_head + 7) * n * n * Z.element_size(),
+        f"The dense reference for {n} nodes and {heads} heads",
+        _ALTERNATIVE,
     )
     Abar = diffusion_matrix(A, normalization).to(Z)
     per_head = [
@@ -166,15 +172,15 @@ def _one_head(
     logits = logits.masked_fill(~edge & has_edge, -torch.inf)
     G = torch.softmax(logits, dim=1) * edge
 
-    H = lam * G @ Z + (1 - lam) * Z  # Line 5.
+    H = lam * (G @ Z) + (1 - lam) * Z  # Line 5.
     S = G  # Line 6.
     for _ in range(K):  # Line 7.
         for _ in range(T):  # Line 9.
             Q = H @ H.T
             if affinity == "edges" or support == "edges":
                 Q = Q * edge
-            S = alpha * Abar @ S @ Abar.T + (1 - alpha) * G + xi * Q  # Line 10, Eq. (15).
+            S = alpha * (Abar @ S @ Abar.T) + (1 - alpha) * G + xi * Q  # Line 10, Eq. (15).
             if support == "edges":
                 S = S * edge
-        H = lam * S @ (H if feedback else Z) + (1 - lam) * Z  # Line 13, Eq. (9) and (18).
+        H = lam * (S @ (H if feedback else Z)) + (1 - lam) * Z  # Line 13, Eq. (9) and (18).
     return H, S, G
