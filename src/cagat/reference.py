@@ -107,11 +107,11 @@ def cagat_layer(
     # In matrices of n x n. Results: G and S of each head, and all of them side by side. For gradients: G before and
     # after masking, S of each round, and the product of each step if alpha is learnt. Beside them stand the diffusion
     # matrix and what the step at work needs.
-    per_head = 4
+    matrices = 4
     if torch.is_grad_enabled():
-        per_head += 1 + K + (K * T if isinstance(alpha, Tensor) and alpha.requires_grad else 0)
+        matrices += 1 + K + (K * T if isinstance(alpha, Tensor) and alpha.requires_grad else 0)
     require_memory(
-        (heads * per_head + 7) * n * n * Z.element_size(),
+        (heads * matrices + 7) * n * n * Z.element_size(),
         f"The dense reference for {n} nodes and {heads} heads",
         _ALTERNATIVE,
     )
