@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from cagat.diffusion.chain import Chain
@@ -88,5 +89,4 @@ def _mix(lam: float | Tensor, aggregated: Tensor, Z: Tensor) -> Tensor:
     """Eq. (9) and (18)."""
     if not isinstance(lam, Tensor) and lam == 1:
         return aggregated
-    lam = over_channels(lam)
-    return lam * aggregated + (1 - lam) * Z
+    return torch.lerp(Z, aggregated, over_channels(lam))

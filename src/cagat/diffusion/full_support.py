@@ -76,9 +76,12 @@ class FullSupport(AttentionOperator):
             (Y,) = self._sources(chain.up_from(0), transpose)
             return Y
         Y, *sources = self._sources(chain.up_from(self.num_steps), transpose)
-        alpha = over_channels(self._alpha)
         for source in sources:
-            Y = alpha * spmm(self.graph.pattern, self._weights, Y) + source
+            context = spmm(self.graph.pattern, self._weights, Y)
+            if isinstance(self._alpha, Tensor):
+                Y = torch.addcmul(source, self._alpha[:, None], context)
+            else:
+                Y = torch.add(source, context, alpha=self._alpha)
         return Y
 
     def on_edges(self) -> Tensor:

@@ -5,6 +5,7 @@ dimensions, so that the innermost loops run over adjacent numbers and become vec
 """
 
 import contextlib
+import functools
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -21,6 +22,7 @@ class _compiled:  # noqa: N801  It is used as a decorator.
     """A compiled loop whose machine code is kept on disk, unless that is impossible: then it lives with the process."""
 
     def __init__(self, function: Callable[..., None]) -> None:
+        functools.update_wrapper(self, function)
         self._in_memory = numba.njit(nogil=True, fastmath=_FAST_MATH)(function)
         self._call = self._in_memory
         # numba raises RuntimeError if it finds no directory to write to: a read-only installation and home.

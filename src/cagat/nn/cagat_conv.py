@@ -325,7 +325,7 @@ class CaGATConv(ExplainedMessages):
         )
 
 
-_MESSAGE_PASSING = {"aggr": "add", "flow": "source_to_target", "node_dim": 0, "decomposed_layers": 1}
+_MESSAGE_PASSING = {"aggr": "add", "flow": "source_to_target", "decomposed_layers": 1}
 _SWITCHES = {
     "support": "full",
     "affinity": "edges",
@@ -352,4 +352,5 @@ def _edge_attention(S: AttentionOperator, graph: CSRGraph, edge_index: Adjacency
         pattern, size = graph.pattern, (graph.num_nodes, graph.num_nodes, values.size(1))
         adjacency = torch.sparse_csr_tensor(pattern.rowptr.long(), pattern.col.long(), values.detach(), size)
         return adjacency, values
-    return graph.edge_index, values[graph.entry]
+    # A copy, since the graph is kept for later calls.
+    return graph.edge_index.clone(), values[graph.entry]
