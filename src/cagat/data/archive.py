@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from cagat.data.memory import require_memory
@@ -16,6 +15,8 @@ from cagat.data.whole_file import written_whole
 from cagat.errors import DatasetError
 
 _LONGEST_HEADER = 10_000
+# NumPy's reader and writer of .npy, whose types older versions of NumPy do not tell, or tell wrongly.
+npy: Any = np.lib.format
 
 
 def read_arrays(path: Path, wanted: Iterable[str]) -> dict[str, NDArray[Any]]:

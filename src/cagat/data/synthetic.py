@@ -89,7 +89,7 @@ class Synthetic:
         total = np.concatenate([[0.0], np.cumsum(propensity[order])])
         bounds = total[np.searchsorted(labels[order], np.arange(self.classes + 1))]
         wanted = self.nodes * self.degree // 2
-        pairs = np.empty(0, dtype=np.int64)
+        pairs: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         while count := wanted - len(pairs):  # Repetitions and loops are drawn again, mostly in a few rounds.
             source = order[_draw(random, total, np.zeros(count), np.full(count, total[-1]))]
             within = random.random_sample(count) < _HOMOPHILY
