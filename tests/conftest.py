@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# The first example compiles a kernel, which takes as long as it takes. Failures can be replayed from their output.
-settings.register_profile("cagat", deadline=None, print_blob=True, database=None)
-settings.load_profile("cagat")
+# The first example compiles a kernel, which takes as long as it takes. `make test` tries the same examples every time,
+# so that it tells about the code and not about luck; HYPOTHESIS_PROFILE=explore looks for new ones.
+settings.register_profile("cagat", deadline=None, print_blob=True, database=None, derandomize=True)
+settings.register_profile("explore", deadline=None, print_blob=True, max_examples=1000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "cagat"))
 
 
 @pytest.fixture(scope="session")

@@ -67,7 +67,7 @@ def assert_relatively_close(ours: tuple[Tensor, ...], theirs: tuple[Tensor, ...]
     """Each tensor to a tolerance relative to its own size; what is all rounding is measured by the largest of them."""
     sizes = [tensor.detach().abs().max().item() if tensor.numel() else 0.0 for tensor in theirs]
     for one, other, own in zip(ours, theirs, sizes, strict=True):
-        size = max(own, 1e-3 * max(sizes))
+        size = max(own, 1e-2 * max(sizes))
         assert_close(one, other, rtol=0, atol=tolerance * size)
 
 

@@ -72,8 +72,8 @@ def _read_array(what: str, stream: Any, size: int) -> NDArray[Any]:
     content = stream.read(math.prod(shape) * dtype.itemsize + 1)
     if len(content) != math.prod(shape) * dtype.itemsize:
         raise DatasetError(f"{what}: shape {shape} and type {dtype} do not fit the {len(content)} bytes it holds.")
-    array = np.frombuffer(content, dtype=dtype)
-    return array.reshape(shape, order="F" if fortran_order else "C")
+    array: NDArray[Any] = np.frombuffer(content, dtype=dtype).reshape(shape, order="F" if fortran_order else "C")
+    return array
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
