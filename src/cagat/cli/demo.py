@@ -29,7 +29,8 @@ def demo(
 
     graph = data.load("cora", sparse=True)
     split = data.split(graph.y, train_per_class=20, val_per_class=20, seed=seed)
-    # Rows of length 1 and more weight decay than GAT's authors have serve all three models.
+    # Not GAT's own recipe (l1, 5e-4). It and the third model's coefficients were picked by test accuracy on seeds 0 and
+    # 1, so this table compares nothing fairly; choosing on validation nodes is left to the reproduction.
     x = data.normalize_features(graph.x, "l2")
     options = FitOptions(epochs=epochs, weight_decay=5e-3)
     size, classes = x.size(1), len(graph.class_names)
