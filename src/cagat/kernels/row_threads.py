@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# A block of rows with fewer scalar multiplications than this takes about 0.1 ms, and waking another thread takes as
-# long on a virtual machine: on Cora, two threads lost against one below this size.
+# A block of rows with fewer scalar multiplications than this stays with the calling thread: on Cora's shared-weight
+# product two threads took as long as one or longer (two runs, one virtual machine), presumably for the waking.
 _SMALLEST_BLOCK = 600_000
 
 # More blocks than threads: if the machine is busy and a thread is late, the others take over what it would have done.

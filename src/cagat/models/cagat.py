@@ -5,10 +5,10 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch_geometric.utils import is_torch_sparse_tensor
 
 from cagat.kernels import CSRGraph
 from cagat.nn import AttentionRows, CaGATConv, SparseFeatures
+from cagat.nn.arguments import as_features
 
 
 class CaGAT(torch.nn.Module):
@@ -69,7 +69,7 @@ class CaGAT(torch.nn.Module):
         self, x: Tensor | SparseFeatures, edge_index: Tensor | CSRGraph, edge_attr: Tensor | None = None
     ) -> Tensor:
         """The logits of all nodes."""
-        x = self._drop(_prepared(x))
+        x = self._drop(as_features(x))
         *hidden, output = self.convs
         for conv in hidden:
             x = self._drop(F.elu(conv(x, edge_index, edge_attr)))
@@ -90,7 +90,7 @@ class CaGAT(torch.nn.Module):
         self.eval()
         try:
             with torch.no_grad():
-                rows, x = [], _prepared(x)
+                rows, x = [], as_features(x)
                 for number, conv in enumerate(self.convs):
                     if number > 0:
                         x = F.elu(self.convs[number - 1](x, edge_index, edge_attr))
@@ -105,7 +105,3 @@ class CaGAT(torch.nn.Module):
         if isinstance(x, SparseFeatures):
             return x.dropout(self.dropout, self.training)
         return F.dropout(x, self.dropout, self.training)
-
-
-def _prepared(x: Tensor | SparseFeatures) -> Tensor | SparseFeatures:
-    return SparseFeatures.from_tensor(x) if isinstance(x, Tensor) and is_torch_sparse_tensor(x) else x
