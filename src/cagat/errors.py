@@ -12,3 +12,7 @@ class CagatError(Exception):
 
 class DatasetError(CagatError, ValueError):
     """A data set, a file of one, or a split cannot be used as it is."""
+
+
+class ConfigError(CagatError, ValueError):
+    """A key or a value of a configuration, of a flag or of a model's arguments cannot be used."""

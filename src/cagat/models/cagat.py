@@ -1,17 +1,19 @@
 """The network of the paper."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from cagat.kernels import CSRGraph
+from cagat.models.node_classifier import NodeClassifier
 from cagat.nn import AttentionRows, CaGATConv, SparseFeatures
 from cagat.nn.arguments import as_features
 
 
-class CaGAT(torch.nn.Module):
+class CaGAT(NodeClassifier):
     r"""A network of :class:`~cagat.CaGATConv` layers that labels nodes.
 
     With the defaults it is the network of `"Context-Aware Graph Attention Networks"
@@ -35,6 +37,21 @@ class CaGAT(torch.nn.Module):
           :math:`(|E|, D)` or weights :math:`(|E|)` *(optional)*
         - **output:** logits :math:`(n, F_{out})`
     """
+
+    takes_sparse = True
+    hyperparameters: ClassVar[Mapping[str, str]] = {
+        "hidden": "hidden_channels",
+        "layers": "num_layers",
+        "heads": "heads",
+        "dropout": "dropout",
+        "attention_dropout": "attention_dropout",
+        "rounds": "K",
+        "steps": "T",
+        **{
+            name: name
+            for name in ("alpha", "lam", "xi", "support", "affinity", "feedback", "normalization", "learn_coefficients")
+        },
+    }
 
     def __init__(
         self,
@@ -69,12 +86,16 @@ class CaGAT(torch.nn.Module):
         self, x: Tensor | SparseFeatures, edge_index: Tensor | CSRGraph, edge_attr: Tensor | None = None
     ) -> Tensor:
         """The logits of all nodes."""
-        x = self._drop(as_features(x))
-        *hidden, output = self.convs
-        for conv in hidden:
-            x = self._drop(F.elu(conv(x, edge_index, edge_attr)))
-        logits: Tensor = output(x, edge_index, edge_attr)
+        hidden = self._hidden(x, edge_index, edge_attr)
+        logits: Tensor = self.convs[-1](hidden, edge_index, edge_attr)
         return logits
+
+    def embed(
+        self, x: Tensor | SparseFeatures, edge_index: Tensor | CSRGraph, edge_attr: Tensor | None = None
+    ) -> Tensor:
+        """The output of the last hidden layer; of a network of one layer, its input."""
+        hidden = self._hidden(x, edge_index, edge_attr)
+        return hidden.to_dense() if isinstance(hidden, SparseFeatures) else hidden
 
     def attention(
         self,
@@ -100,6 +121,15 @@ class CaGAT(torch.nn.Module):
         finally:
             for module, training in modes.items():
                 module.training = training
+
+    def _hidden(
+        self, x: Tensor | SparseFeatures, edge_index: Tensor | CSRGraph, edge_attr: Tensor | None
+    ) -> Tensor | SparseFeatures:
+        """The input of the last layer."""
+        x = self._drop(as_features(x))
+        for conv in list(self.convs)[:-1]:
+            x = self._drop(F.elu(conv(x, edge_index, edge_attr)))
+        return x
 
     def _drop(self, x: Tensor | SparseFeatures) -> Tensor | SparseFeatures:
         if isinstance(x, SparseFeatures):

@@ -1,12 +1,16 @@
 """Graph attention networks, the baseline."""
 
-import torch
+from collections.abc import Mapping
+from typing import ClassVar
+
 from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.nn import GATConv
 
+from cagat.models.node_classifier import NodeClassifier
 
-class GAT(torch.nn.Module):
+
+class GAT(NodeClassifier):
     r"""The two-layer network of `"Graph Attention Networks" <https://arxiv.org/abs/1710.10903>`_ with PyG's layers.
 
     Args:
@@ -14,25 +18,42 @@ class GAT(torch.nn.Module):
         hidden_channels: Number of units of each head of the hidden layer.
         out_channels: Number of classes.
         heads: Number of heads of the hidden layer. (default: ``8``)
-        dropout: Dropout on the input of each layer and on the attention in training. (default: ``0.6``)
+        dropout: Dropout on the input of each layer in training. (default: ``0.6``)
+        attention_dropout: Dropout on the attention in training. (default: ``0.6``)
 
     Shapes:
         - **input:** node features :math:`(n, F_{in})`; edges :math:`(2, |E|)`
         - **output:** logits :math:`(n, F_{out})`
     """
 
+    hyperparameters: ClassVar[Mapping[str, str]] = {
+        "hidden": "hidden_channels",
+        "heads": "heads",
+        "dropout": "dropout",
+        "attention_dropout": "attention_dropout",
+    }
+
     def __init__(
-        self, in_channels: int, hidden_channels: int, out_channels: int, heads: int = 8, dropout: float = 0.6
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        heads: int = 8,
+        dropout: float = 0.6,
+        attention_dropout: float = 0.6,
     ) -> None:
         super().__init__()
         self.dropout = dropout
-        self.conv1 = GATConv(in_channels, hidden_channels, heads, dropout=dropout)
-        self.conv2 = GATConv(hidden_channels * heads, out_channels, heads=1, concat=False, dropout=dropout)
+        self.conv1 = GATConv(in_channels, hidden_channels, heads, dropout=attention_dropout)
+        self.conv2 = GATConv(hidden_channels * heads, out_channels, heads=1, concat=False, dropout=attention_dropout)
 
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        """The logits of all nodes."""
+    def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+        """The logits of all nodes; edge weights are not looked at."""
+        logits: Tensor = self.conv2(self.embed(x, edge_index), edge_index)
+        return logits
+
+    def embed(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+        """The output of the hidden layer."""
         x = F.dropout(x, self.dropout, self.training)
         x = F.elu(self.conv1(x, edge_index))
-        x = F.dropout(x, self.dropout, self.training)
-        logits: Tensor = self.conv2(x, edge_index)
-        return logits
+        return F.dropout(x, self.dropout, self.training)

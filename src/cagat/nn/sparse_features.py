@@ -49,6 +49,10 @@ class SparseFeatures:
         """The number of nodes and the number of features."""
         return self.pattern.num_rows, self.pattern.num_cols
 
+    def to_dense(self) -> Tensor:
+        """The same features with their zeros."""
+        return self.matmul(torch.eye(self.shape[1], dtype=self.values.dtype, device=self.values.device))
+
     def dropout(self, p: float, training: bool) -> "SparseFeatures":
         """Dropout of the values; zeros stay zeros whether they are dropped or not."""
         return SparseFeatures(self.pattern, F.dropout(self.values, p, training))

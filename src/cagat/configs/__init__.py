@@ -1,0 +1,1 @@
+"""Published configurations, as data."""

@@ -1,0 +1,66 @@
+"""What the trainer asks of a model."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+
+class Labelled(NamedTuple):
+    """Nodes whose class may be looked at."""
+
+    nodes: Tensor
+    classes: Tensor
+
+
+class NodeClassifier(torch.nn.Module):
+    """A model that labels the nodes of a graph, and how it wants to be trained.
+
+    A network that is trained full-batch with cross-entropy writes :meth:`forward` and :meth:`embed` and inherits the
+    rest. Whatever is random draws from torch's own generator, and whatever training carries from epoch to epoch is a
+    weight or in :meth:`training_state`, so that a run can be resumed to the bit.
+    """
+
+    hyperparameters: ClassVar[Mapping[str, str]] = {}
+    """Which keys of a configuration the model takes, and the names of its arguments for them."""
+
+    takes_sparse: ClassVar[bool] = False
+    """Whether :meth:`forward` takes sparse features; if not, it is given dense ones."""
+
+    inductive: ClassVar[bool] = True
+    """Whether the trained model also labels the nodes of another graph."""
+
+    solved_at_once: ClassVar[bool] = False
+    """Whether the model is fitted by :meth:`solve` alone, without epochs."""
+
+    def forward(self, x: Any, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+        """The logits of all nodes, shape (nodes, classes)."""
+        raise NotImplementedError
+
+    def embed(self, x: Any, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+        """The hidden representation of all nodes, from which the last layer makes the logits."""
+        raise NotImplementedError
+
+    def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
+        """What Adam optimises, and with which weight decay."""
+        return [{"params": list(self.parameters()), "weight_decay": weight_decay}]
+
+    def losses(self, inputs: tuple[Any, ...], train: Labelled) -> Iterator[Tensor]:
+        """The losses of an epoch; after each of them the trainer takes a step, and only then asks for the next."""
+        yield F.cross_entropy(self(*inputs)[train.nodes], train.classes)
+
+    def stopping_loss(self, inputs: tuple[Any, ...], logits: Tensor, val: Labelled) -> Tensor:
+        """The loss that decides which weights are best and when to stop; without dropout and gradients."""
+        return F.cross_entropy(logits[val.nodes], val.classes)
+
+    def solve(self, inputs: tuple[Any, ...], train: Labelled) -> None:
+        """What is computed at once: all there is if :attr:`solved_at_once`, else a last step with the best weights."""
+
+    def training_state(self) -> dict[str, Tensor]:
+        """What training carries from epoch to epoch beside the weights."""
+        return {}
+
+    def load_training_state(self, state: dict[str, Tensor]) -> None:
+        """Take back what :meth:`training_state` gave."""
