@@ -2,10 +2,11 @@ import pytest
 import torch
 
 from cagat import CaGAT, data
+from cagat.models import Labelled, NodeClassifier
 from cagat.training import EarlyStopping, FitOptions, accuracy, fit
 
 
-class Scores(torch.nn.Module):
+class Scores(NodeClassifier):
     """A model that is one table of logits."""
 
     def __init__(self, nodes: int, classes: int) -> None:
@@ -39,10 +40,10 @@ def test_nothing_to_restore_when_no_loss_was_a_number():
 def test_fit_stops_at_the_best_validation_loss():
     # Node 1 has the class that training teaches nobody, so that its loss rises while node 0's falls.
     model = Scores(2, 2)
-    train, val = (torch.tensor([0]), torch.tensor([1])), (torch.tensor([0, 1]), torch.tensor([1, 0]))
+    train, val = Labelled(torch.tensor([0]), torch.tensor([1])), Labelled(torch.tensor([0, 1]), torch.tensor([1, 0]))
     epochs = []
     result = fit(model, (), train, val, FitOptions(lr=0.1, epochs=50, patience=5), epochs.append)
-    assert [epoch.number for epoch in epochs] == list(range(1, result.epochs + 1))
+    assert [epoch.number for epoch in epochs] == list(range(1, len(result.history) + 1))
     best = min(epochs, key=lambda epoch: epoch.val_loss)
     assert result.best == best
     loss = torch.nn.functional.cross_entropy(model()[val[0]], val[1]).item()
@@ -55,13 +56,13 @@ def test_fit_learns_cora():
     split = data.split(graph.y, 20, 20, seed=0)
     inputs = (data.normalize_features(graph.x, "l1"), graph.edge_index)
     model = CaGAT(1433, 8, 2, 7)
-    options = FitOptions(epochs=30, lr=0.02)
-    fit(model, inputs, (split.train, graph.y[split.train]), (split.val, graph.y[split.val]), options)
-    assert accuracy(model, inputs, split.test, graph.y[split.test]) > 0.7
+    train, val, test = (Labelled(nodes, graph.y[nodes]) for nodes in split)
+    fit(model, inputs, train, val, FitOptions(epochs=30, lr=0.02))
+    assert accuracy(model, inputs, test) > 0.7
 
 
 def test_weight_decay_draws_to_zero():
-    losses = (torch.tensor([0]), torch.tensor([0]))
+    losses = Labelled(torch.tensor([0]), torch.tensor([0]))
     sizes = []
     for weight_decay in (0.0, 1.0):
         model = Scores(1, 2)
@@ -71,6 +72,6 @@ def test_weight_decay_draws_to_zero():
 
 
 def test_refuses_no_epochs():
-    nodes = (torch.tensor([0]), torch.tensor([0]))
-    with pytest.raises(ValueError, match="epochs must be at least 1, got 0"):
+    nodes = Labelled(torch.tensor([0]), torch.tensor([0]))
+    with pytest.raises(ValueError, match="epochs must be at least 1 and finite, got 0"):
         fit(Scores(1, 2), (), nodes, nodes, FitOptions(epochs=0))

@@ -4,6 +4,7 @@ from cagat.kernels.csr_graph import CSRGraph
 from cagat.kernels.csr_pattern import CSRPattern
 from cagat.kernels.prepare_graph import prepare_graph
 from cagat.kernels.products import edge_diffusion, edge_softmax, sddmm_heads, spmm, spmm_heads
+from cagat.kernels.thread_count import set_kernel_threads
 
 __all__ = [
     "CSRGraph",
@@ -12,6 +13,7 @@ __all__ = [
     "edge_softmax",
     "prepare_graph",
     "sddmm_heads",
+    "set_kernel_threads",
     "spmm",
     "spmm_heads",
 ]

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from cagat.kernels import numba_kernels as kernels
 from cagat.kernels.row_threads import RowThreads
+from cagat.kernels.thread_count import kernel_threads
 
 _threads = RowThreads()
 
@@ -18,7 +19,7 @@ def _array(tensor: Tensor) -> NDArray[Any]:
 
 
 def _run(kernel: Any, rowptr: NDArray[Any], *arguments: Any, width: int) -> None:
-    _threads.run(kernel, rowptr, arguments, width, torch.get_num_threads())
+    _threads.run(kernel, rowptr, arguments, width, kernel_threads())
 
 
 def spmm(rowptr: Tensor, col: Tensor, weight: Tensor, x: Tensor) -> Tensor:

@@ -1,0 +1,191 @@
+"""Training, one epoch at a time."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from cagat.errors import CagatError
+from cagat.models import Labelled, NodeClassifier
+from cagat.training.early_stopping import EarlyStopping
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """How a model is fitted; the defaults are the paper's, and GAT's where the paper is silent.
+
+    Attributes:
+        lr: Adam's learning rate.
+        weight_decay: Adam's L2 penalty.
+        epochs: The largest number of epochs.
+        patience: How many epochs in a row may pass without a lower validation loss.
+    """
+
+    lr: float = 0.005
+    weight_decay: float = 5e-4
+    epochs: int = 10_000
+    patience: int = 100
+
+    def __post_init__(self) -> None:
+        for name, least in (("lr", 0), ("weight_decay", 0), ("epochs", 1), ("patience", 1)):
+            value = getattr(self, name)
+            if not least <= value < math.inf:
+                raise ValueError(f"{name} must be at least {least} and finite, got {value}")
+
+
+class Epoch(NamedTuple):
+    """What is known after an epoch, numbered from 1; ``val_loss`` is the model's loss for early stopping."""
+
+    number: int
+    loss: float
+    val_loss: float
+    val_accuracy: float
+
+
+class DivergedError(CagatError, ArithmeticError):
+    """The loss is no longer a number."""
+
+    exit_code = 3
+
+
+class Trainer:
+    """Trains a model epoch by epoch, so that it can be watched, stopped, saved and resumed between any two.
+
+    It is given the labels of the training and of the validation nodes only, so it cannot read any other.
+
+    Args:
+        model: The model.
+        inputs: What the model takes: features, edges, and so on.
+        train: The training nodes and their classes.
+        val: The validation nodes and their classes.
+        options: How to fit.
+    """
+
+    def __init__(
+        self,
+        model: NodeClassifier,
+        inputs: tuple[Any, ...],
+        train: Labelled,
+        val: Labelled,
+        options: FitOptions | None = None,
+    ) -> None:
+        self.model = model
+        self.inputs = inputs
+        self.options = options or FitOptions()
+        self.history: list[Epoch] = []
+        self._train = train
+        self._val = val
+        self._stopping = EarlyStopping(self.options.patience)
+        self._optimizer: torch.optim.Adam | None = None
+        if not model.solved_at_once:
+            groups = model.parameter_groups(self.options.weight_decay)
+            self._optimizer = torch.optim.Adam(groups, lr=self.options.lr)
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is no epoch left to do."""
+        limit = 1 if self.model.solved_at_once else self.options.epochs
+        return len(self.history) >= limit or self._stopping.exhausted
+
+    @property
+    def best(self) -> Epoch | None:
+        """The epoch of the lowest validation loss so far, if there was one."""
+        return self.history[self._stopping.best_epoch - 1] if self._stopping.best_epoch else None
+
+    @property
+    def last_epoch(self) -> int:
+        """The epoch after which training ends if validation improves no more."""
+        return min(self.options.epochs, self._stopping.best_epoch + self.options.patience)
+
+    def run_epoch(self) -> Epoch:
+        """Train for one epoch and validate.
+
+        Raises:
+            DivergedError: The loss is infinite or not a number. The weights are left as they were before the step.
+        """
+        number = len(self.history) + 1
+        loss = self._learn(number)
+        with torch.no_grad():
+            self.model.eval()
+            logits = self.model(*self.inputs)
+            val_loss = _checked(self.model.stopping_loss(self.inputs, logits, self._val), "validation loss", number)
+            found = accuracy_of(logits, self._val)
+        epoch = Epoch(number, loss, val_loss, found)
+        self._stopping.update(number, val_loss, self.model)
+        self.history.append(epoch)
+        return epoch
+
+    def finish(self) -> None:
+        """Leave the model with the weights of the best validation loss."""
+        self._stopping.restore(self.model)
+        if not self.model.solved_at_once:
+            self.model.solve(self.inputs, self._train)
+        self.model.eval()
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that the next epoch depends on, as tensors and plain values."""
+        cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+        return {
+            "model": self.model.state_dict(),
+            "training": self.model.training_state(),
+            "optimizer": None if self._optimizer is None else self._optimizer.state_dict(),
+            "stopping": self._stopping.state_dict(),
+            "history": torch.tensor([epoch[1:] for epoch in self.history], dtype=torch.float64),
+            "random": {"cpu": torch.get_rng_state(), "cuda": cuda},
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on where :meth:`state_dict` was called: what follows is the same to the bit."""
+        self.model.load_state_dict(state["model"])
+        self.model.load_training_state(state["training"])
+        if self._optimizer is not None:
+            self._optimizer.load_state_dict(state["optimizer"])
+        self._stopping.load_state_dict(state["stopping"])
+        self.history = [Epoch(number, *values) for number, values in enumerate(state["history"].tolist(), 1)]
+        torch.set_rng_state(state["random"]["cpu"])
+        if state["random"]["cuda"]:
+            torch.cuda.set_rng_state_all(state["random"]["cuda"])
+
+    def _learn(self, number: int) -> float:
+        self.model.train()
+        if self._optimizer is None:
+            self.model.solve(self.inputs, self._train)
+            self.model.eval()
+            with torch.no_grad():
+                losses = [_checked(loss, "training loss", number) for loss in self._losses()]
+            return sum(losses) / len(losses)
+        losses = []
+        for loss in self._losses():
+            losses.append(_checked(loss, "training loss", number))
+            self._optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            self._optimizer.step()
+        return sum(losses) / len(losses)
+
+    def _losses(self) -> Iterator[Tensor]:
+        return self.model.losses(self.inputs, self._train)
+
+
+@torch.no_grad()
+def accuracy(model: NodeClassifier, inputs: tuple[Any, ...], labelled: Labelled) -> float:
+    """The share of the nodes whose class the model finds."""
+    model.eval()
+    return accuracy_of(model(*inputs), labelled)
+
+
+def accuracy_of(logits: Tensor, labelled: Labelled) -> float:
+    """The share of the nodes whose class has the largest logit."""
+    return (logits[labelled.nodes].argmax(dim=1) == labelled.classes).double().mean().item()
+
+
+def _checked(loss: Tensor, name: str, epoch: int) -> float:
+    value = loss.item()
+    if not math.isfinite(value):
+        raise DivergedError(
+            f"The {name} became {value} in epoch {epoch}. Try a smaller --lr, a --feature-norm other than none, or, with "
+            "CaGAT, a smaller --xi; and look for very large values in the features."
+        )
+    return value
