@@ -10,6 +10,7 @@ from cagat.cli.bench import bench
 from cagat.cli.demo import demo
 from cagat.cli.train import train
 from cagat.cli.trained import embed, evaluate, predict
+from cagat.cli.tune import tune
 
 app = typer.Typer(
     name="cagat",
@@ -23,6 +24,7 @@ app.command()(train)
 app.command()(predict)
 app.command()(evaluate)
 app.command()(embed)
+app.command()(tune)
 app.command()(bench)
 app.add_typer(data.app, name="data")
 
