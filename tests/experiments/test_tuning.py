@@ -7,7 +7,7 @@ import yaml
 from cagat import data
 from cagat.cli.tune import tune
 from cagat.errors import ConfigError
-from cagat.experiments import validation_score as scoring
+from cagat.experiments import cell as scoring
 from cagat.experiments.search_report import write_report
 from cagat.experiments.search_space import SearchSpace
 from cagat.experiments.tuning import Search, TuneOptions
@@ -53,7 +53,6 @@ def test_the_best_has_the_highest_mean_and_can_be_trained(found):
     text = (out / "best.yaml").read_text()
     assert "seeds 100 to 101" in text
     assert TrainConfig.from_values(yaml.safe_load(text)).values().items() >= best.params.items()
-
     rows = list(csv.DictReader((out / "trials.csv").open()))
     assert [row["trial"] for row in rows] == ["0", "1", "2"]
     assert (out / "search.png").read_bytes().startswith(b"\x89PNG")

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cagat.errors import CagatError, ConfigError
+from cagat.experiments.cell import Cell, validation_score
 from cagat.experiments.records import Records
 from cagat.experiments.search_space import SearchSpace
-from cagat.experiments.validation_score import Cell, validation_score
 from cagat.models import card
 from cagat.training import DivergedError, TrainConfig
 

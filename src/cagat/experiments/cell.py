@@ -1,0 +1,84 @@
+"""The smallest experiment: one configuration on one split of one graph."""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import torch
+from torch_geometric.data import Data
+
+from cagat import data
+from cagat.data.splits import Split
+from cagat.models import Labelled, NodeClassifier, create
+from cagat.training import FitResult, TrainConfig, fit
+from cagat.training.compute import computing
+from cagat.training.evaluation import Evaluation
+from cagat.training.problem import DEFAULT_LABELS, inputs_for, load_graph
+
+
+class Cell(NamedTuple):
+    """A graph, the number of labels a class, and the seed of the split and of the weights."""
+
+    dataset: str
+    labels: int
+    seed: int
+
+
+class Fitted(NamedTuple):
+    """A model that was fitted on a cell, and what it was fitted on."""
+
+    model: NodeClassifier
+    inputs: tuple[Any, ...]
+    graph: Data
+    split: Split
+    result: FitResult
+
+
+def fit_cell(values: dict[str, Any], cell: Cell, data_dir: str | None) -> Fitted:
+    """Fit a configuration on one split. The labels of test nodes are not looked at.
+
+    On one thread: results do not depend on how many work beside this one, and two threads that share a busy core are
+    slower than one.
+    """
+    config = TrainConfig.from_values({**values, **cell._asdict()})
+    assert config.feature_norm is not None
+    graph = _graph(cell.dataset, data_dir)
+    wanted = DEFAULT_LABELS if config.val_labels is None else config.val_labels
+    split = data.split(graph.y, cell.labels, wanted, cell.seed, class_names=graph.class_names)
+    with computing(threads=1, deterministic=False), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(cell.seed)
+        model = create(config.model, graph.x.shape[1], len(graph.class_names), **config.hyperparameters())
+        inputs = inputs_for(model, graph, config.feature_norm, torch.device("cpu"))
+        train, val = (Labelled(nodes, graph.y[nodes]) for nodes in (split.train, split.val))
+        return Fitted(model, inputs, graph, split, fit(model, inputs, train, val, config.fit_options()))
+
+
+def validation_score(values: dict[str, Any], cell: Cell, data_dir: str | None) -> dict[str, Any]:
+    """The validation accuracy and loss of the best epoch. Nothing here looks at a test label."""
+    result = fit_cell(values, cell, data_dir).result
+    return {
+        "val_accuracy": result.best.val_accuracy,
+        "val_loss": result.best.val_loss,
+        "epochs": len(result.history),
+        "best_epoch": result.best.number,
+    }
+
+
+def reported_score(values: dict[str, Any], cell: Cell, data_dir: str | None) -> tuple[dict[str, Any], FitResult]:
+    """The accuracy on validation and test nodes with the weights of the best epoch, and the course of the fit."""
+    fitted = fit_cell(values, cell, data_dir)
+    with computing(threads=1, deterministic=False), torch.no_grad():
+        logits = fitted.model(*fitted.inputs)
+    accuracy = Evaluation.of(logits, fitted.graph, fitted.split).accuracy
+    found = {
+        "test_accuracy": accuracy["test"],
+        "val_accuracy": accuracy["val"],
+        "val_loss": fitted.result.best.val_loss,
+        "epochs": len(fitted.result.history),
+        "best_epoch": fitted.result.best.number,
+    }
+    return found, fitted.result
+
+
+@cache
+def _graph(dataset: str, data_dir: str | None) -> Data:
+    return load_graph(dataset, data_dir)
