@@ -1,0 +1,145 @@
+"""The tables and figures, as lists of jobs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+from cagat.errors import ConfigError
+from cagat.experiments.cell import Cell
+from cagat.experiments.job import Job
+from cagat.models import card
+from cagat.models.registry import nearest
+
+GRAPHS = ("cora", "citeseer", "pubmed", "cora_ml")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a table: a model with a preset, and perhaps changes of it."""
+
+    method: str
+    preset: str
+    changes: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """All runs of a table or figure.
+
+    Attributes:
+        name: Of its files.
+        title: What it shows.
+        rows: The configurations.
+        datasets: The graphs.
+        labels: Numbers of training nodes a class.
+        splits: How many splits; their seeds are 0, 1, ...
+        history: Whether the losses of all epochs are wanted.
+    """
+
+    name: str
+    title: str
+    rows: tuple[Row, ...]
+    datasets: tuple[str, ...]
+    labels: tuple[int, ...]
+    splits: int = 10
+    history: bool = False
+
+    def jobs(self) -> list[Job]:
+        """All runs: the first split of everything first, so that a table that is interrupted is thin, not torn."""
+        return [
+            Job(row.method, row.preset, Cell(dataset, labels, seed), row.changes, self.history)
+            for seed, dataset, labels, row in product(range(self.splits), self.datasets, self.labels, self.rows)
+        ]
+
+    def restricted(
+        self,
+        datasets: Sequence[str] = (),
+        methods: Sequence[str] = (),
+        labels: Sequence[int] = (),
+        splits: int | None = None,
+    ) -> "Experiment":
+        """A part of the experiment, or with other graphs or numbers of labels than its own.
+
+        Raises:
+            ConfigError: A method is not in it.
+        """
+        known = {row.method for row in self.rows}
+        for method in methods:
+            if method not in known:
+                raise ConfigError(f"{self.name} has no method {method!r}.{nearest(method, sorted(known))}")
+        return replace(
+            self,
+            rows=tuple(row for row in self.rows if not methods or row.method in methods),
+            datasets=tuple(datasets) or self.datasets,
+            labels=tuple(labels) or self.labels,
+            splits=self.splits if splits is None else splits,
+        )
+
+
+def every_preset(*methods: str) -> tuple[Row, ...]:
+    """A row for each preset of each method."""
+    return tuple(Row(method, preset) for method in methods for preset in card(method).presets)
+
+
+def tuned(method: str) -> Row:
+    """The row of the tuned preset, or of the default one where there is none."""
+    presets = card(method).presets
+    return Row(method, "tuned" if "tuned" in presets else card(method).default)
+
+
+def table1() -> Experiment:
+    """Table 1 of the paper: all methods, all graphs, 10 and 20 labels a class; and APPNP."""
+    methods = (
+        "mlp", "logreg", "labelprop", "labelprop-nl", "dgi", "graphsage", "gcn", "cvd-pp", "appnp", "gat", "cagat",
+    )  # fmt: skip
+    title = "Test accuracy in percent, mean and standard deviation over random splits"
+    return Experiment("table1", title, every_preset(*methods), GRAPHS, (10, 20))
+
+
+def table2() -> Experiment:
+    """Table 2 of the paper: the weight of the affinity."""
+    rows = tuple(Row("cagat", "paper", (("xi", xi),)) for xi in (1e-2, 1e-3, 1e-4, 1e-5, 0.0))
+    return Experiment("table2", "CaGAT with different weights xi of the affinity", rows, ("cora", "cora_ml"), (10,))
+
+
+def figure1() -> Experiment:
+    """Figure 1 of the paper: the training loss of GAT and CaGAT."""
+    rows = (Row("gat", "authors"), Row("cagat", "paper"))
+    return Experiment("figure1", "Training loss on Cora", rows, ("cora",), (20,), history=True)
+
+
+def figure2() -> Experiment:
+    """Figure 2 of the paper: accuracy over alpha and over lam."""
+    steps = tuple(round(0.1 * step, 1) for step in range(11))
+    rows = tuple(Row("cagat", "paper", ((key, value),)) for key in ("alpha", "lam") for value in steps)
+    return Experiment("figure2", "CaGAT over alpha and over lam", rows, ("cora",), (20,), splits=5)
+
+
+def readings() -> Experiment:
+    """The readings of the paper's ambiguities, with its coefficients: which comes nearest to Table 2?"""
+    places = (("full", "edges"), ("full", "full"), ("edges", "edges"))
+    rows = tuple(
+        Row("cagat", "paper", (("support", support), ("affinity", affinity), ("feedback", feedback), ("xi", xi)))
+        for (support, affinity), feedback, xi in product(places, (False, True), (0.0, 1e-5, 1e-4, 1e-3, 1e-2))
+        # Without affinity it does not matter where it would be.
+        if not (xi == 0 and affinity == "full")
+    )
+    return Experiment("readings", "Readings of the paper", rows, ("cora", "cora_ml"), (10,), splits=5)
+
+
+def few_labels() -> Experiment:
+    """A table of ours: how few labels are enough?"""
+    rows = (tuned("cagat"), tuned("gat"), *(Row(name, card(name).default) for name in ("gcn", "appnp", "labelprop-nl")))
+    return Experiment("few_labels", "Accuracy over labels a class", rows, GRAPHS, (1, 2, 3, 5, 10, 20))
+
+
+EXPERIMENTS = {
+    "table1": table1,
+    "table2": table2,
+    "figure1": figure1,
+    "few-labels": few_labels,
+    "figure2": figure2,
+    "readings": readings,
+}
+"""In the order in which long runs are done."""

@@ -1,0 +1,69 @@
+"""Jobs that several processes, on one machine or on several that share a directory, do once each."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import filelock
+
+from cagat.experiments.job import Job
+from cagat.experiments.records import Records, digest
+
+
+class JobStore:
+    """The records of an experiment, and who is at work on what.
+
+    A job is claimed by a lock on a file, which the system takes back when its owner dies; so no claim goes stale.
+
+    Args:
+        directory: The directory of the results, shared by all experiments: what one has done, another need not do.
+        experiment: The name of the experiment, whose records are in `EXPERIMENT.jsonl`.
+    """
+
+    def __init__(self, directory: Path, experiment: str) -> None:
+        self.directory = directory
+        self.records = Records(directory / f"{experiment}.jsonl")
+        others = sorted(path for path in directory.glob("*.jsonl") if path != self.records.path)
+        self._others = [Records(path) for path in others]
+
+    def found(self, job: Job) -> dict[str, Any] | None:
+        """What came of a job, if it was done; what another experiment did is taken over."""
+        asked = job.asked()
+        known = self.records.get(asked)
+        if known is not None:
+            return known
+        for other in self._others:
+            if (known := other.get(asked)) is not None:
+                self.records.add(asked, known)
+                return known
+        return None
+
+    def work(self, jobs: list[Job], data_dir: str | None) -> None:
+        """Do the jobs that nobody has done and nobody is at work on."""
+        for job in jobs:
+            self.records.refresh()
+            if self.found(job) is not None:
+                continue
+            with self._claim(job) as ours:
+                if not ours:
+                    continue
+                # Somebody may have finished it between our look and our claim.
+                self.records.refresh()
+                if self.found(job) is None:
+                    self.records.add(job.asked(), job.run(data_dir))
+
+    @contextmanager
+    def _claim(self, job: Job) -> Iterator[bool]:
+        path = self.directory / ".claims" / f"{digest(job.asked())}.lock"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = filelock.FileLock(path, timeout=0)
+        try:
+            lock.acquire()
+        except filelock.Timeout:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            lock.release()

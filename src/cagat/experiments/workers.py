@@ -1,0 +1,86 @@
+"""Processes that work through the jobs of an experiment."""
+
+import multiprocessing
+import signal
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from cagat.errors import CagatError
+from cagat.experiments.job import Job
+from cagat.experiments.job_store import JobStore
+
+_SECONDS_BETWEEN_LOOKS = 0.5
+
+
+def work_through(
+    store: JobStore,
+    jobs: list[Job],
+    processes: int,
+    data_dir: str | None,
+    on_progress: Callable[[int, float | None], None],
+) -> None:
+    """Do all jobs, in several processes.
+
+    Args:
+        store: Where the records are.
+        jobs: The jobs, in the order in which they are begun.
+        processes: How many processes work at once.
+        data_dir: Where published graphs are looked for.
+        on_progress: Called now and then with the number of jobs done and an estimate of the seconds left.
+
+    Raises:
+        CagatError: A process died; what was done is kept.
+    """
+    if not _pending(store, jobs):
+        on_progress(len(jobs), 0.0)
+        return
+    # Spawned, not forked: torch's threads do not survive a fork.
+    context = multiprocessing.get_context("spawn")
+    name = store.records.path.stem
+    workers = [
+        context.Process(target=_work, args=(store.directory, name, jobs, data_dir), daemon=True)
+        for _ in range(processes)
+    ]
+    for worker in workers:
+        worker.start()
+    try:
+        while any(worker.is_alive() for worker in workers):
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+            store.records.refresh()
+            pending = _pending(store, jobs)
+            on_progress(len(jobs) - len(pending), _seconds_left(store, pending, processes))
+    finally:
+        for worker in workers:
+            worker.kill()
+    store.records.refresh()
+    codes = {worker.exitcode for worker in workers} - {0}
+    if codes:
+        raise CagatError(
+            f"A worker ended with exit code {codes.pop()} (its message is above). What was done is kept in "
+            f"{store.records.path}; give the same command again to go on."
+        )
+
+
+def _work(directory: Path, experiment: str, jobs: list[Job], data_dir: str | None) -> None:
+    # Ctrl-C goes to all processes of a terminal; it is the parent's to obey.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    JobStore(directory, experiment).work(jobs, data_dir)
+
+
+def _pending(store: JobStore, jobs: list[Job]) -> list[Job]:
+    return [job for job in jobs if store.found(job) is None]
+
+
+def _seconds_left(store: JobStore, pending: list[Job], processes: int) -> float | None:
+    """From what the same method took on the same graph, or else from what all took."""
+    taken: dict[tuple[str, str], list[float]] = {}
+    for record in store.records:
+        place = (record["asked"]["method"], record["asked"]["dataset"])
+        taken.setdefault(place, []).append(record["found"]["seconds"])
+    if not taken:
+        return None
+    overall = statistics.fmean(seconds for values in taken.values() for seconds in values)
+    means = {place: statistics.fmean(values) for place, values in taken.items()}
+    return sum(means.get((job.method, job.cell.dataset), overall) for job in pending) / processes
