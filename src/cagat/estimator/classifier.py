@@ -84,13 +84,13 @@ class CaGATClassifier(
 
     Examples:
         >>> import numpy as np
-        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.datasets import load_wine
         >>> from cagat import CaGATClassifier
-        >>> X, y = load_iris(return_X_y=True)
+        >>> X, y = load_wine(return_X_y=True)
         >>> few = np.full_like(y, -1)
-        >>> few[::5] = y[::5]
-        >>> classifier = CaGATClassifier(random_state=0).fit(X, few)
-        >>> bool(classifier.score(X[few == -1], y[few == -1]) > 0.9)
+        >>> few[::6] = y[::6]
+        >>> classifier = CaGATClassifier(epochs=30, lr=0.05, random_state=0).fit(X, few)
+        >>> classifier.score(X[few == -1], y[few == -1]) > 0.9
         True
     """
 

@@ -27,23 +27,12 @@ def edges_of(graph: Any, num_nodes: int) -> Edges:
     """
     if sparse.issparse(graph):
         _require_size(f"an adjacency matrix of shape {graph.shape}", graph.shape == (num_nodes, num_nodes), num_nodes)
-        return _from_scipy(graph, num_nodes)
+        return _edges(from_scipy(graph, sparse=True))
     if isinstance(graph, networkx.Graph):
         size = graph.number_of_nodes()
         _require_size(f"a networkx graph with {size} nodes", size == num_nodes, num_nodes)
         return _from_networkx(graph)
     return _from_edge_index(graph, num_nodes)
-
-
-def _from_scipy(graph: Any, num_nodes: int) -> Edges:
-    edges = graph.tocoo()
-    if (edges.data < 0).any():
-        raise DatasetError(
-            f"The adjacency matrix has a negative entry, {edges.data.min()}. Weights must not be negative: make them "
-            "similarities, or drop those edges."
-        )
-    data = from_scipy(edges, sparse=True)
-    return Edges(data.edge_index, getattr(data, "edge_weight", None))
 
 
 def _from_networkx(graph: networkx.Graph) -> Edges:
@@ -54,13 +43,11 @@ def _from_networkx(graph: networkx.Graph) -> Edges:
         ordered.add_nodes_from(range(len(graph)))
         ordered.add_edges_from(graph.edges(data=True))
         graph = ordered
-    data = from_networkx(graph, features=None, label=None, sparse=True)
-    weight = getattr(data, "edge_weight", None)
-    if weight is not None and (weight < 0).any():
-        raise DatasetError(
-            f"The networkx graph has a negative weight, {float(weight.min())}. Weights must be positive."
-        )
-    return Edges(data.edge_index, weight)
+    return _edges(from_networkx(graph, features=None, label=None, sparse=True))
+
+
+def _edges(data: Any) -> Edges:
+    return Edges(data.edge_index, getattr(data, "edge_weight", None))
 
 
 def _from_edge_index(graph: Any, num_nodes: int) -> Edges:

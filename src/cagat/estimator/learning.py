@@ -44,7 +44,8 @@ def learn(
     train_nodes, val_nodes = hold_out(labels.numbers, validation_fraction, random)
     options, validated = settings.options, len(val_nodes) > 0
     if not validated:
-        options = replace(options, epochs=min(options.epochs, EPOCHS_WITHOUT_VALIDATION))
+        epochs = min(options.epochs, EPOCHS_WITHOUT_VALIDATION)
+        options = replace(options, epochs=epochs, patience=epochs)
     if not validated and validation_fraction > 0:
         warnings.warn(
             f"{len(train_nodes)} labelled nodes of {len(labels.classes)} classes are too few to hold out "
