@@ -202,6 +202,18 @@ def test_the_same_seed_gives_the_same_and_torch_draws_as_before(fitted):
     assert not np.allclose(other.label_distributions_, classifier.label_distributions_)
 
 
+def test_the_default_precision_of_torch_does_not_matter(fitted):
+    classifier, X, _, few = fitted
+    torch.set_default_dtype(torch.float64)
+    try:
+        double = small().fit(X[:50], few[:50])
+        assert double.predict_proba(X).shape == (60, 3)
+        assert double.embedding_.dtype == np.float32
+        np.testing.assert_allclose(classifier.predict_proba(X + 1).sum(axis=1), 1)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 def test_stops_when_validation_no_longer_improves():
     X, _, few = blobs()
     classifier = small(epochs=500, patience=3, lr=0.5).fit(X, few)

@@ -35,8 +35,8 @@ class CaGATClassifier(
     The rows of X are the nodes. Without a graph, every row is joined to the rows nearest to it. In y, -1 means
     unlabelled. All of X is there during the fit, unlabelled rows too; what was found for them is in `transduction_`.
 
-    A parameter that is None has the value of the preset (`cagat models` shows them). `docs/estimator.md` says what
-    `predict` does with data that were not fitted.
+    A parameter that is None has the value of the preset (`cagat.models.card("cagat").presets` holds them).
+    `docs/estimator.md` says what `predict` does with data that were not fitted.
 
     Args:
         hidden: Units of each head.
@@ -156,11 +156,10 @@ class CaGATClassifier(
                 shape (2, edges), as tensor or array, whose edges lead from row 0 to row 1; or a networkx graph, whose
                 nodes are called 0 to n - 1 or else stand in the order of the rows. Without it, nearest neighbours.
         """
-        given = y
-        X = validate_data(
-            self, X, None if y is None else "no_validation", accept_sparse="csr", dtype=np.float32, ensure_min_samples=2
-        )
-        labels = numbered(checked_labels(given, X))
+        # Labels may be missing, so they are checked here; only that there are any is left to scikit-learn.
+        demanded = None if y is None else "no_validation"
+        X = validate_data(self, X, demanded, accept_sparse="csr", dtype=np.float32, ensure_min_samples=2)
+        labels = numbered(checked_labels(y, X))
         settings = settle(self.get_params(deep=False), dense_points=graph is None and not sparse.issparse(X))
         self._scaling = FeatureScaling(X, settings.feature_norm)
         self._features = self._scaling(X)

@@ -38,8 +38,7 @@ def edges_of(graph: Any, num_nodes: int) -> Edges:
 def _from_networkx(graph: networkx.Graph) -> Edges:
     if set(graph) == set(range(len(graph))) and list(graph) != list(range(len(graph))):
         # Nodes that are called 0 to n - 1 mean the rows of X, in whatever order they were added.
-        ordered = networkx.create_empty_copy(graph)
-        ordered.clear()
+        ordered = type(graph)()
         ordered.add_nodes_from(range(len(graph)))
         ordered.add_edges_from(graph.edges(data=True))
         graph = ordered
