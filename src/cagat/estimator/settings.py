@@ -1,6 +1,7 @@
 """The classifier's parameters, completed by a preset and sorted by who takes them."""
 
 from collections.abc import Mapping
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 from cagat.errors import ConfigError
@@ -8,6 +9,7 @@ from cagat.estimator.feature_scaling import STANDARD
 from cagat.models import card
 from cagat.training import FitOptions
 
+_COUNTS = {"hidden": 1, "layers": 1, "heads": 1, "rounds": 0, "steps": 0, "epochs": 1, "patience": 1}
 _OPTIONS = ("lr", "weight_decay", "epochs", "patience")
 
 
@@ -33,9 +35,23 @@ def settle(parameters: Mapping[str, Any], *, dense_points: bool) -> Settings:
     if dense_points:
         given.setdefault("feature_norm", STANDARD)
     values = {name: given.get(name, value) for name, value in preset.items()}
+    for name, value in preset.items():
+        _require_number(name, values[name], value)
     try:
         options = FitOptions(**{name: values[name] for name in _OPTIONS})
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         raise ConfigError(f"{error}.") from error
     network = {name: value for name, value in values.items() if name in known.network.hyperparameters}
     return Settings(network, options, values["feature_norm"])
+
+
+def _require_number(name: str, given: Any, preset: Any) -> None:
+    """Raise if the preset has a number where the user gave something else, before it is compared or multiplied."""
+    if isinstance(preset, (bool, str)):
+        return
+    if not isinstance(given, Real) or isinstance(given, bool):
+        raise ConfigError(f"{name} must be a number, got {given!r}.")
+    if name in _COUNTS and not isinstance(given, Integral):
+        raise ConfigError(f"{name} must be an integer, got {given!r}.")
+    if name in _COUNTS and given < _COUNTS[name]:
+        raise ConfigError(f"{name} must be at least {_COUNTS[name]}, got {given}.")
