@@ -17,6 +17,7 @@ MAY_IMPORT = {
     "nn": {"diffusion", "kernels"},
     "models": {"nn", "diffusion", "kernels", "configs"},
     "training": {"models", "nn", "diffusion", "kernels", "data"},
+    "estimator": {"training", "models", "nn", "diffusion", "kernels", "data"},
     "experiments": {"training", "models", "nn", "diffusion", "kernels", "data", "reference", "configs"},
     "data": set(),
     "configs": set(),

@@ -6,21 +6,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import cagat.reference as reference
     from cagat import data
+    from cagat.estimator.classifier import CaGATClassifier
     from cagat.kernels.csr_graph import CSRGraph
     from cagat.models.cagat import CaGAT
     from cagat.nn.cagat_conv import CaGATConv
 
 __version__ = "0.1.0"
 
-__all__ = ["CSRGraph", "CaGAT", "CaGATConv", "__version__", "data", "reference"]
+__all__ = ["CSRGraph", "CaGAT", "CaGATClassifier", "CaGATConv", "__version__", "data", "reference"]
 
 # Public names are imported on first use, so that `cagat --help` and `cagat.__version__` need no torch.
 _HOMES = {
     "CSRGraph": "cagat.kernels.csr_graph",
     "CaGAT": "cagat.models.cagat",
+    "CaGATClassifier": "cagat.estimator.classifier",
     "CaGATConv": "cagat.nn.cagat_conv",
 }
-_ROOMS = {"data", "diffusion", "kernels", "models", "nn", "reference", "training"}
+_ROOMS = {"data", "diffusion", "estimator", "kernels", "models", "nn", "reference", "training"}
 
 
 def __getattr__(name: str) -> Any:

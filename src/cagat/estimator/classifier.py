@@ -1,0 +1,288 @@
+"""The classifier."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
+
+from cagat.errors import DatasetError
+from cagat.estimator.edges import Edges
+from cagat.estimator.feature_scaling import FeatureScaling, as_tensor, stacked
+from cagat.estimator.graphs import edges_of
+from cagat.estimator.known_rows import KnownRows
+from cagat.estimator.labels import checked_labels, is_unlabelled, numbered, plain
+from cagat.estimator.learning import learn
+from cagat.estimator.neighbours import Neighbours
+from cagat.estimator.settings import settle
+
+
+class CaGATClassifier(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    ClassifierMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    """Labels the nodes of a graph, or points, from few labels: CaGAT as a scikit-learn classifier.
+
+    The rows of X are the nodes. Without a graph, every row is joined to the rows nearest to it. In y, -1 means
+    unlabelled. All of X is there during the fit, unlabelled rows too; what was found for them is in `transduction_`.
+
+    A parameter that is None has the value of the preset (`cagat.models.card("cagat").presets` holds them).
+    `docs/estimator.md` says what `predict` does with data that were not fitted.
+
+    Args:
+        hidden: Units of each head.
+        layers: Number of layers.
+        heads: Number of heads.
+        dropout: Dropout on the input of each layer.
+        attention_dropout: Dropout on the attention.
+        alpha: Share of context in the attention, 0 to 1.
+        lam: Share of the neighbours in a node's output, 0 to 1.
+        xi: Weight of the affinity of the features.
+        rounds: Rounds of diffusion, the paper's K.
+        steps: Steps in each round, the paper's T.
+        support: Where the attention lives: `"full"` or `"edges"`.
+        affinity: Where the affinity is taken: `"edges"` or `"full"`. With `"full"`, every row attends to every other,
+            and rows that were not fitted are predicted one by one, which is slow.
+        feedback: Whether the features that are aggregated are those of the round before.
+        normalization: `"row"` or `"sym"`.
+        learn_coefficients: Whether `alpha`, `lam` and `xi` are learnt.
+        lr: Adam's learning rate.
+        weight_decay: Adam's L2 penalty.
+        epochs: The largest number of epochs.
+        patience: How many epochs may pass without a lower validation loss.
+        feature_norm: How X is scaled: rows by `"l1"`, `"l2"`, `"binary"`, columns by `"standard"`, or `"none"`. None
+            means `"standard"` if X is dense and there is no graph, and else the preset's value.
+        validation_fraction: How much of every class is held out to decide when to stop. With 0, or if that makes fewer
+            nodes than there are classes (then there is a warning), all labelled nodes are trained on, for `epochs`
+            epochs but at most 200.
+        n_neighbors: How many neighbours a row is joined to if there is no graph.
+        preset: The published configuration that gives what is None; None for the default one.
+        random_state: A seed, for results that can be repeated.
+
+    Attributes:
+        classes_: The classes, in order.
+        transduction_: The class found for each row that was fitted.
+        label_distributions_: The probability of each class for each row that was fitted.
+        embedding_: The last hidden layer for each row that was fitted.
+        attention_: How much row i attends to row j, where there is an edge: the first layer's S, the mean over its
+            heads, as a CSR matrix. It is computed when it is first asked for, which takes a product for every row.
+        graph_: The edges, as a CSR matrix; entry (i, j) is the weight of the edge from i to j.
+        history_: For each epoch `loss`, and if nodes were held out `val_loss` and `val_accuracy`.
+        n_iter_: How many epochs were trained.
+        model_: The trained :class:`cagat.CaGAT`.
+        n_features_in_: Number of features.
+        feature_names_in_: Their names, if X had any.
+
+    Examples:
+        >>> import numpy as np
+        >>> from sklearn.datasets import load_wine
+        >>> from cagat import CaGATClassifier
+        >>> X, y = load_wine(return_X_y=True)
+        >>> few = np.full_like(y, -1)
+        >>> few[::6] = y[::6]
+        >>> classifier = CaGATClassifier(epochs=30, lr=0.05, random_state=0).fit(X, few)
+        >>> classifier.score(X[few == -1], y[few == -1]) > 0.9
+        True
+    """
+
+    def __init__(
+        self,
+        hidden: int | None = None,
+        layers: int | None = None,
+        heads: int | None = None,
+        dropout: float | None = None,
+        attention_dropout: float | None = None,
+        alpha: float | None = None,
+        lam: float | None = None,
+        xi: float | None = None,
+        rounds: int | None = None,
+        steps: int | None = None,
+        support: str | None = None,
+        affinity: str | None = None,
+        feedback: bool | None = None,
+        normalization: str | None = None,
+        learn_coefficients: bool | None = None,
+        lr: float | None = None,
+        weight_decay: float | None = None,
+        epochs: int | None = None,
+        patience: int | None = None,
+        feature_norm: str | None = None,
+        validation_fraction: float = 0.2,
+        n_neighbors: int = 10,
+        preset: str | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.hidden = hidden
+        self.layers = layers
+        self.heads = heads
+        self.dropout = dropout
+        self.attention_dropout = attention_dropout
+        self.alpha = alpha
+        self.lam = lam
+        self.xi = xi
+        self.rounds = rounds
+        self.steps = steps
+        self.support = support
+        self.affinity = affinity
+        self.feedback = feedback
+        self.normalization = normalization
+        self.learn_coefficients = learn_coefficients
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.epochs = epochs
+        self.patience = patience
+        self.feature_norm = feature_norm
+        self.validation_fraction = validation_fraction
+        self.n_neighbors = n_neighbors
+        self.preset = preset
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, graph: Any = None) -> "CaGATClassifier":
+        """Train on the labelled rows, with all rows present.
+
+        Args:
+            X: One row a node, dense or scipy sparse.
+            y: One label a node, -1 for unlabelled; among texts or objects "-1", None and NaN too.
+            graph: A scipy sparse matrix, whose edges count both ways and whose entries are weights; an `edge_index` of
+                shape (2, edges), as tensor or array, whose edges lead from row 0 to row 1; or a networkx graph, whose
+                nodes are called 0 to n - 1 or else stand in the order of the rows. Without it, nearest neighbours.
+        """
+        # Labels may be missing, so they are checked here; only that there are any is left to scikit-learn.
+        demanded = None if y is None else "no_validation"
+        X = validate_data(self, X, demanded, accept_sparse="csr", dtype=np.float32, ensure_min_samples=2)
+        labels = numbered(checked_labels(y, X))
+        settings = settle(self.get_params(deep=False), dense_points=graph is None and not sparse.issparse(X))
+        self._scaling = FeatureScaling(X, settings.feature_norm)
+        self._features = self._scaling(X)
+        self._known = KnownRows(X)
+        self._neighbours = Neighbours(self._features, self.n_neighbors) if graph is None else None
+        self._edges = edges_of(graph, X.shape[0]) if self._neighbours is None else self._neighbours.edges()
+        self._one_by_one = settings.network["affinity"] == "full"
+
+        inputs = as_tensor(self._features), *self._edges
+        learnt = learn(inputs, labels, settings, self.validation_fraction, check_random_state(self.random_state))
+        self.__dict__.pop("attention_", None)
+        self.classes_ = labels.classes
+        self.model_ = learnt.model
+        self.history_ = learnt.history
+        self.n_iter_ = len(learnt.history["loss"])
+        self.embedding_ = self._embedded(self._features, self._edges)
+        self.label_distributions_ = self._probabilities(self._features, self._edges)
+        self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
+        return self
+
+    def predict(self, X: Any, graph: Any = None) -> NDArray[Any]:
+        """The class of each row; see :meth:`predict_proba`."""
+        probabilities = self.predict_proba(X, graph)
+        found: NDArray[Any] = self.classes_[probabilities.argmax(axis=1)]
+        return found
+
+    def predict_proba(self, X: Any, graph: Any = None) -> NDArray[np.float64]:
+        """The probability of each class for each row.
+
+        Args:
+            X: Rows that were fitted, or others. A row that was fitted is that node. Another is joined to the fitted
+                rows nearest to it, so what is found for it does not depend on the other rows of X.
+            graph: A graph on the rows of X: the trained network is then run on that graph and X alone. It is needed
+                after a fit to a given graph, unless X is what was fitted, since nothing else says where rows belong.
+        """
+        check_is_fitted(self)
+        X, edges = self._checked(X, graph)
+        if edges is not None:
+            return self._probabilities(self._scaling(X), edges)
+        return self._of_rows(X, self.label_distributions_, self._probabilities)
+
+    def transform(self, X: Any, graph: Any = None) -> NDArray[np.float32]:
+        """The last hidden layer for each row; X and `graph` are as in :meth:`predict_proba`."""
+        check_is_fitted(self)
+        X, edges = self._checked(X, graph)
+        if edges is not None:
+            return self._embedded(self._scaling(X), edges)
+        return self._of_rows(X, self.embedding_, self._embedded)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, graph: Any = None) -> float:
+        """The share of rows whose class is found; rows that are unlabelled in y do not count."""
+        found = self.predict(X, graph)
+        y = checked_labels(y, found)
+        counted = ~is_unlabelled(y)
+        if not counted.any():
+            raise DatasetError("All of y is -1, so there is nothing to compare with. Give the labels of some rows.")
+        weight = None if sample_weight is None else np.asarray(sample_weight)[counted]
+        return float(accuracy_score(plain(y[counted]), found[counted], sample_weight=weight))
+
+    @cached_property
+    def attention_(self) -> Any:
+        """How much each row attends to its neighbours in the first layer; see the class."""
+        check_is_fitted(self)
+        with torch.no_grad():
+            _, (edges, values) = self.model_.convs[0](
+                as_tensor(self._features), *self._edges, return_attention_weights=True
+            )
+        source, target = edges.numpy()
+        size = len(self.transduction_)
+        return sparse.csr_array((values.mean(dim=1).numpy(), (target, source)), shape=(size, size))
+
+    @property
+    def graph_(self) -> Any:
+        """The edges; see the class."""
+        check_is_fitted(self)
+        source, target = self._edges.edge_index.numpy()
+        weight = np.ones(len(source)) if self._edges.weight is None else self._edges.weight.numpy()
+        size = len(self.transduction_)
+        return sparse.csr_array((weight, (source, target)), shape=(size, size))
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.embedding_.shape[1])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
+    def _checked(self, X: Any, graph: Any) -> tuple[Any, Edges | None]:
+        """X, and the edges of a graph of its own; without one, X can be joined to what was fitted."""
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=False)
+        if graph is not None:
+            return X, edges_of(graph, X.shape[0])
+        if self._neighbours is None and not self._known.are(X):
+            raise DatasetError(
+                f"The classifier was fitted to a given graph, and these {X.shape[0]} rows are not the "
+                f"{len(self.transduction_)} rows of that graph, so nothing says to what they are joined. Pass "
+                "graph=..., a graph on these rows; for some nodes of the fitted graph, take those of transduction_."
+            )
+        return X, None
+
+    def _of_rows(self, X: Any, fitted: NDArray[Any], network: Any) -> NDArray[Any]:
+        """What the network gives for fitted rows, and for others when they are joined to the fitted ones."""
+        if self._known.are(X):
+            return np.array(fitted)
+        assert self._neighbours is not None, "_checked refuses rows that cannot be joined"
+        places = self._known.find(X)
+        found: NDArray[Any] = fitted[places]
+        new = np.flatnonzero(places < 0)
+        for rows in np.split(new, len(new)) if self._one_by_one and len(new) else [new][: len(new)]:
+            features = self._scaling(X[rows])
+            edges = self._edges.joined_to(self._neighbours.of(features), len(fitted))
+            found[rows] = network(stacked(self._features, features), edges)[len(fitted) :]
+        return found
+
+    @torch.no_grad()
+    def _probabilities(self, features: Any, edges: Edges) -> NDArray[np.float64]:
+        logits: Tensor = self.model_(as_tensor(features), *edges)
+        return logits.double().softmax(dim=1).numpy()
+
+    @torch.no_grad()
+    def _embedded(self, features: Any, edges: Edges) -> NDArray[np.float32]:
+        embedding: NDArray[np.float32] = self.model_.embed(as_tensor(features), *edges).numpy()
+        return embedding

@@ -1,0 +1,55 @@
+import networkx
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+
+from cagat.errors import DatasetError
+from cagat.estimator.graphs import edges_of
+
+
+def pairs(edges):
+    return {(source, target) for source, target in edges.edge_index.T.tolist()}
+
+
+def test_a_matrix_counts_both_ways_and_carries_weights():
+    edges = edges_of(sparse.csr_array(([2.0, 3.0], ([0, 1], [1, 2])), shape=(3, 3)), 3)
+    weights = dict(zip(map(tuple, edges.edge_index.T.tolist()), edges.weight.tolist(), strict=True))
+    assert weights == {(0, 1): 2, (1, 0): 2, (1, 2): 3, (2, 1): 3}
+
+
+def test_an_edge_index_is_taken_as_it_is():
+    for graph in (torch.tensor([[0, 1, 0], [1, 2, 1]]), np.array([[0, 1], [1, 2]]), [[0, 1], [1, 2]]):
+        edges = edges_of(graph, 3)
+        assert pairs(edges) == {(0, 1), (1, 2)}
+        assert edges.edge_index.size(1) == 2
+        assert edges.weight is None
+
+
+def test_networkx_says_itself_whether_it_is_directed():
+    assert pairs(edges_of(networkx.path_graph(3), 3)) == {(0, 1), (1, 0), (1, 2), (2, 1)}
+    assert pairs(edges_of(networkx.DiGraph([(2, 0), (0, 1)]), 3)) == {(2, 0), (0, 1)}
+    assert pairs(edges_of(networkx.DiGraph([("b", "a"), ("a", "c")]), 3)) == {(0, 1), (1, 2)}
+    weighted = networkx.Graph()
+    weighted.add_weighted_edges_from([(1, 0, 0.5)])
+    assert edges_of(weighted, 2).weight.tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        (sparse.eye_array(4), r"matrix of shape \(4, 4\), but X has 3 rows"),
+        (networkx.path_graph(4), "networkx graph with 4 nodes, but X has 3 rows"),
+        (np.array([[0, 3], [1, 0]]), "names node 3, but X has 3 rows, so nodes are 0 to 2"),
+        (np.array([[0, -1], [1, 0]]), "names node -1"),
+        (np.array([[0.0, 1.0], [1.0, 2.0]]), "must hold integers, got float64"),
+        (np.eye(3), r"ndarray of shape \(3, 3\). A dense adjacency matrix becomes a sparse one"),
+        ("cora", "got str"),
+        (sparse.csr_array(([-2.0], ([0], [1])), shape=(3, 3)), "holds -2.0; weights must be 0 or more"),
+        (networkx.Graph([(0, 1, {"weight": -2}), (1, 2)]), "holds -2.0; weights must be 0 or more"),
+        (sparse.csr_array(([np.nan], ([0], [1])), shape=(3, 3)), "NaN"),
+    ],
+)
+def test_what_is_no_graph_of_these_nodes_is_refused(graph, message):
+    with pytest.raises(DatasetError, match=message):
+        edges_of(graph, 3)

@@ -1,0 +1,26 @@
+import numpy as np
+import pandas
+import pytest
+
+from cagat.estimator.labels import is_unlabelled, numbered
+
+
+@pytest.mark.parametrize(
+    ("y", "numbers"),
+    [
+        (np.array([5, -1, 3]), [1, -1, 0]),
+        (np.array([True, False, True]), [1, 0, 1]),
+        (np.array(["b", "-1", "a"]), [1, -1, 0]),
+        (np.array(["b", None, "a", -1, np.nan, pandas.NA, "-1"], dtype=object), [1, -1, 0, -1, -1, -1, -1]),
+        (np.array([7, None, 2], dtype=object), [1, -1, 0]),
+        (np.array(["", "a", "-1"]), [0, 1, -1]),  # An empty text is a text.
+    ],
+)
+def test_classes_are_numbered_in_order(y, numbers):
+    assert numbered(y).numbers.tolist() == numbers
+    assert (is_unlabelled(y) == (np.array(numbers) == -1)).all()
+
+
+def test_measurements_are_no_classes():
+    with pytest.raises(ValueError, match="Unknown label type"):
+        numbered(np.array([0.5, 1.25, -1]))
