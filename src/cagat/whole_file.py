@@ -47,6 +47,12 @@ def written_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
             raise
 
 
+def put_whole(path: Path, content: bytes | str) -> None:
+    """Write just this, whole or not at all; see :func:`written_whole`."""
+    data = content.encode() if isinstance(content, str) else content
+    written_whole(path, lambda stream: stream.write(data))
+
+
 @contextlib.contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
     """Turn what a disk says while `path` is written into a :class:`WriteError` that names the file and the remedy."""

@@ -8,6 +8,7 @@ from cagat import __version__
 from cagat.cli import data
 from cagat.cli.bench import bench
 from cagat.cli.demo import demo
+from cagat.cli.reproduce import repeated_options, reproduce
 from cagat.cli.train import train
 from cagat.cli.trained import embed, evaluate, predict
 from cagat.cli.tune import tune
@@ -25,6 +26,7 @@ app.command()(predict)
 app.command()(evaluate)
 app.command()(embed)
 app.command()(tune)
+app.command()(reproduce)
 app.command()(bench)
 app.add_typer(data.app, name="data")
 
@@ -46,6 +48,8 @@ def main() -> None:
     """Run the command line; an error of the user's input becomes one message, not a traceback."""
     from cagat.errors import CagatError
 
+    if sys.argv[1:2] == ["reproduce"]:
+        sys.argv[1:] = repeated_options(sys.argv[1:])
     try:
         app()
     except CagatError as error:

@@ -9,7 +9,7 @@ from typing import Any
 from cagat.experiments.search_picture import draw_search
 from cagat.experiments.tuning import FIRST_SEED, Search
 from cagat.training.config_file import config_text
-from cagat.whole_file import written_whole
+from cagat.whole_file import put_whole
 
 
 def write_report(search: Search) -> None:
@@ -25,8 +25,8 @@ def write_report(search: Search) -> None:
         "No test label was looked at.",
     )
     text = config_text({"model": options.model, **best.params}, comments)
-    written_whole(options.out / "best.yaml", lambda stream: stream.write(text.encode()))
-    written_whole(options.out / "trials.csv", lambda stream: stream.write(_table(search).encode()))
+    put_whole(options.out / "best.yaml", text)
+    put_whole(options.out / "trials.csv", _table(search))
     draw_search(search.study.trials, best, options.out / "search.png")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from cagat.errors import CagatError
-from cagat.whole_file import disk_errors, written_whole
+from cagat.whole_file import disk_errors, put_whole
 
 # torch.save writes a zip archive, which ends in the length of a comment, two bytes. The digest is that comment, so that
 # seal and content cannot part, and torch.load still reads the file.
@@ -31,7 +31,7 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
     if path.exists():
         with disk_errors(previous(path)):
             _keep(path, previous(path))
-    written_whole(path, lambda stream: stream.write(content))
+    put_whole(path, content)
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:

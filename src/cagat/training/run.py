@@ -27,7 +27,7 @@ from cagat.training.run_directory import RunDirectory, RunError, metrics_line
 from cagat.training.scalars import Scalars
 from cagat.training.trainer import DivergedError, Epoch, Trainer
 from cagat.training.weights_file import Description, write_weights
-from cagat.whole_file import disk_errors
+from cagat.whole_file import disk_errors, put_whole
 
 _logger = logging.getLogger(__name__)
 
@@ -124,7 +124,7 @@ class Run:
             self.config = replace(config, labels=problem.labels, val_labels=problem.val_labels)
             trainer = self._trainer(problem)
             # Only now: a directory with a configuration holds a run that can be resumed.
-            self.directory.write_text(self.directory.config, _config_text(self.config))
+            put_whole(self.directory.config, _config_text(self.config))
             self._load_checkpoint(trainer, problem)
             finished = self.directory.read_result()
             if finished is not None and trainer.finished:
@@ -258,7 +258,7 @@ class Run:
         Predictions.from_logits(logits, graph, graph.class_names, problem.split).write(self.directory.predictions)
         draw_curves(trainer.history, best.number, self.directory.curves)
         if over:
-            self.directory.write_text(self.directory.result, json.dumps(asdict(result)) + "\n")
+            put_whole(self.directory.result, json.dumps(asdict(result)) + "\n")
         return result
 
 

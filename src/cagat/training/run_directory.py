@@ -10,7 +10,7 @@ import filelock
 
 from cagat.errors import CagatError
 from cagat.training.trainer import Epoch
-from cagat.whole_file import disk_errors, written_whole
+from cagat.whole_file import disk_errors, put_whole
 
 
 class RunError(CagatError):
@@ -60,13 +60,9 @@ class RunDirectory:
                 with contextlib.suppress(OSError):
                     self.path.rmdir()
 
-    def write_text(self, path: Path, text: str) -> None:
-        """Write one of the files, whole."""
-        written_whole(path, lambda stream: stream.write(text.encode()))
-
     def rewrite_metrics(self, history: list[Epoch]) -> None:
         """Make the file of metrics say just this: a run that was killed may have got further than its checkpoint."""
-        self.write_text(self.metrics, "".join(map(metrics_line, history)))
+        put_whole(self.metrics, "".join(map(metrics_line, history)))
 
     def read_result(self) -> dict[str, Any] | None:
         """What the finished run found; nothing if it is not finished."""

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from cagat.models import NodeClassifier, create
 from cagat.training.checkpoint import DamagedFileError
-from cagat.whole_file import written_whole
+from cagat.whole_file import put_whole
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ def write_weights(path: Path, model: NodeClassifier, description: Description) -
     tensors = {name: weight.detach().cpu().contiguous() for name, weight in model.state_dict().items()}
     # One key only: safetensors writes several in no fixed order, and the same weights shall be the same bytes.
     content = safetensors.torch.save(tensors, {"cagat": json.dumps(asdict(description))})
-    written_whole(path, lambda stream: stream.write(content))
+    put_whole(path, content)
     digest = hashlib.sha256(content).hexdigest()
     # In the form that `sha256sum --check` reads.
-    written_whole(_checksum(path), lambda stream: stream.write(f"{digest}  {path.name}\n".encode()))
+    put_whole(_checksum(path), f"{digest}  {path.name}\n")
 
 
 def read_weights(path: Path) -> tuple[NodeClassifier, Description]:

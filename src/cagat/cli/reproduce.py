@@ -1,0 +1,132 @@
+"""`cagat reproduce`: the tables and figures."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cagat.cli.messages import show_messages
+
+if TYPE_CHECKING:
+    from cagat.experiments.experiment import Experiment
+
+WHAT = ("table1", "table2", "figure1", "few-labels", "figure2", "readings")
+LISTS = ("--datasets", "--methods", "--labels")
+
+
+def reproduce(
+    what: Annotated[str, typer.Argument(help=f"{', '.join(WHAT)}, all, or status.")],
+    out: Annotated[Path, typer.Option(help="The directory of the results.")] = Path("results"),
+    datasets: Annotated[list[str] | None, typer.Option(help="Only these graphs, one or more.")] = None,
+    methods: Annotated[list[str] | None, typer.Option(help="Only these models, one or more.")] = None,
+    labels: Annotated[list[int] | None, typer.Option(help="Only these numbers of labels a class, one or more.")] = None,
+    splits: Annotated[int | None, typer.Option(min=1, max=100, help="So many splits, seeds 0, 1, ...")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes that work at once; numbers do not depend on it.")] = 1,
+    data_dir: Annotated[Path | None, typer.Option(help="Where published graphs are looked for and put.")] = None,
+) -> None:
+    """Run the experiments of the paper and write their tables and figures.
+
+    Each run is kept when it is done (NAME.jsonl): interrupt and give the same command again at will, or give it in
+    several terminals, or on several machines that share the directory. NAME.csv, .md, .html, and .png and .svg of
+    figures, are written from what has been done so far.
+    """
+    show_messages()
+    from cagat.errors import ConfigError
+    from cagat.experiments.experiment import EXPERIMENTS
+    from cagat.models.registry import nearest
+
+    if what not in (*WHAT, "all", "status"):
+        raise ConfigError(f"There is no {what!r} to reproduce.{nearest(what, (*WHAT, 'all', 'status'))}")
+    chosen = [EXPERIMENTS[name]() for name in (WHAT if what in ("all", "status") else (what,))]
+    restricted = [
+        experiment.restricted(datasets or (), _of(experiment, methods, what), labels or (), splits)
+        for experiment in chosen
+    ]
+    place = None if data_dir is None else str(data_dir)
+    for experiment in restricted:
+        if what == "status":
+            _show_status(experiment, out)
+        elif experiment.rows:
+            _reproduce(experiment, out, jobs, place)
+
+
+def repeated_options(arguments: list[str]) -> list[str]:
+    """Let `--methods a b` mean `--methods a --methods b`, which is what the parser understands."""
+    repeated: list[str] = []
+    option = None
+    for argument in arguments:
+        if argument.startswith("-"):
+            option = argument if argument in LISTS else None
+            if option is None:
+                repeated.append(argument)
+        elif option is not None:
+            repeated += [option, argument]
+        else:
+            repeated.append(argument)
+    return repeated
+
+
+def _of(experiment: "Experiment", methods: list[str] | None, what: str) -> list[str]:
+    """The methods wanted; of all experiments together, each takes those it has."""
+    if methods is None or what not in ("all", "status"):
+        return methods or []
+    return [row.method for row in experiment.rows if row.method in methods]
+
+
+def _reproduce(experiment: "Experiment", out: Path, processes: int, data_dir: str | None) -> None:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from cagat.experiments.figures import draw
+    from cagat.experiments.job_store import JobStore
+    from cagat.experiments.summary import entries
+    from cagat.experiments.tables import write_tables
+    from cagat.experiments.workers import work_through
+    from cagat.whole_file import disk_errors
+
+    with disk_errors(out):
+        out.mkdir(parents=True, exist_ok=True)
+    store, all_jobs, console = JobStore(out, experiment.name), experiment.jobs(), Console(stderr=True)
+    columns = (
+        TextColumn(experiment.name),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    interrupted = False
+    try:
+        with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
+            task = bars.add_task("", total=len(all_jobs))
+
+            def show(done: int, seconds: float | None) -> None:
+                left = "" if seconds is None else f"about {_duration(seconds)} left"
+                bars.update(task, completed=done, description=left)
+
+            work_through(store, all_jobs, processes, data_dir, show)
+    except KeyboardInterrupt:
+        interrupted = True
+    command = shlex.join(["cagat", *sys.argv[1:]])
+    found = entries(experiment, store)
+    paths = [*write_tables(experiment, found, out, command), *draw(experiment, found, store, out)]
+    typer.echo("\n".join([f"{experiment.name}: {len(store.records)} runs in {store.records.path}", *map(str, paths)]))
+    if interrupted:
+        typer.echo("Interrupted. Give the same command again to go on.", err=True)
+        raise typer.Exit(130)
+
+
+def _show_status(experiment: "Experiment", out: Path) -> None:
+    from cagat.experiments.job_store import JobStore
+
+    all_jobs = experiment.jobs()
+    store = JobStore(out, experiment.name) if out.is_dir() else None
+    done = 0 if store is None else sum(store.found(job) is not None for job in all_jobs)
+    typer.echo(f"{experiment.name:12} {done:5} of {len(all_jobs)} runs done")
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,104 @@
+"""The figures, as PNG and SVG."""
+
+import io
+import statistics
+from pathlib import Path
+from typing import Any
+
+from cagat.experiments.experiment import Experiment
+from cagat.experiments.job_store import JobStore
+from cagat.experiments.summary import Entry
+from cagat.whole_file import put_whole
+
+# Okabe and Ito's palette, which colour-blind people can tell apart.
+_COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+
+
+def draw(experiment: Experiment, entries: list[Entry], store: JobStore, directory: Path) -> list[Path]:
+    """Draw the figure of an experiment, if it has one; the files that were written."""
+    painters = {"figure1": _losses, "figure2": _coefficients, "few_labels": _over_labels}
+    painter = painters.get(experiment.name)
+    if painter is None or not entries:
+        return []
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(layout="constrained")
+    FigureCanvasAgg(figure)
+    painter(figure, experiment, entries, store)
+    for axes in figure.axes:
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+    paths = []
+    for suffix, options in (("png", {"dpi": 150}), ("svg", {"metadata": {"Date": None}})):
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format=suffix, **options)
+        path = directory / f"{experiment.name}.{suffix}"
+        put_whole(path, buffer.getvalue())
+        paths.append(path)
+    return paths
+
+
+def _losses(figure: Any, experiment: Experiment, entries: list[Entry], store: JobStore) -> None:
+    """The training loss over the epochs: the mean of the splits, and where they all lie."""
+    figure.set_size_inches(6.5, 4)
+    axes = figure.subplots()
+    jobs = experiment.jobs()
+    for row, colour in zip(experiment.rows, _COLOURS, strict=False):
+        records = [store.found(job) for job in jobs if (job.method, job.preset) == (row.method, row.preset)]
+        courses = [record["loss"] for record in records if record is not None and "loss" in record]
+        if not courses:
+            continue
+        # Splits end at different epochs: the mean is drawn as far as all of them go.
+        length = min(map(len, courses))
+        epochs = range(1, length + 1)
+        columns = [[course[epoch] for course in courses] for epoch in range(length)]
+        axes.plot(
+            epochs, [statistics.fmean(column) for column in columns], color=colour, label=f"{row.method} ({row.preset})"
+        )
+        axes.fill_between(epochs, list(map(min, columns)), list(map(max, columns)), color=colour, alpha=0.15)
+    axes.set(title=experiment.title, xlabel="epoch", ylabel="cross-entropy on the training nodes, with dropout")
+    axes.legend(frameon=False, title="mean and range over the splits")
+
+
+def _coefficients(figure: Any, experiment: Experiment, entries: list[Entry], store: JobStore) -> None:
+    """Accuracy over alpha and over lam, with standard deviations."""
+    figure.set_size_inches(9, 3.8)
+    panels = figure.subplots(1, 2, sharey=True)
+    for key, axes, colour in zip(("alpha", "lam"), panels, _COLOURS, strict=False):
+        points = [(dict(entry.row.changes)[key], entry) for entry in entries if key in dict(entry.row.changes)]
+        axes.errorbar(
+            [value for value, _ in points],
+            [entry.mean for _, entry in points],
+            yerr=[entry.std for _, entry in points],
+            color=colour,
+            marker="o",
+            capsize=3,
+        )
+        axes.set(xlabel=key)
+    panels[0].set(ylabel="test accuracy, % (± standard deviation)")
+    figure.suptitle(f"CaGAT on {', '.join(experiment.datasets)}, the other coefficients as in the paper")
+
+
+def _over_labels(figure: Any, experiment: Experiment, entries: list[Entry], store: JobStore) -> None:
+    """Accuracy over the number of labels a class, one panel a graph, with 95 % intervals of the mean."""
+    from scipy.stats import t
+
+    count = len(experiment.datasets)
+    figure.set_size_inches(4 * count, 4)
+    panels = figure.subplots(1, count, squeeze=False)[0]
+    for dataset, axes in zip(experiment.datasets, panels, strict=True):
+        for row, colour in zip(experiment.rows, _COLOURS, strict=False):
+            points = [entry for entry in entries if (entry.row, entry.dataset) == (row, dataset) and entry.accuracies]
+            halves = []
+            for entry in points:
+                n = len(entry.accuracies)
+                halves.append(float(t.ppf(0.975, n - 1)) * entry.std / n**0.5 if n > 1 else 0.0)
+            places = [str(entry.labels) for entry in points]
+            means = [entry.mean for entry in points]
+            axes.errorbar(
+                places, means, yerr=halves, color=colour, marker="o", capsize=3, label=f"{row.method} ({row.preset})"
+            )
+        axes.set(title=dataset, xlabel="labels a class")
+    panels[0].set(ylabel="test accuracy, % (with 95 % intervals)")
+    panels[-1].legend(frameon=False)

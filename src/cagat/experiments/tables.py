@@ -1,0 +1,163 @@
+"""Tables as files: CSV for machines, Markdown and HTML for people."""
+
+import csv
+import html
+import io
+from collections.abc import Sequence
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+
+from cagat.experiments.experiment import Experiment, Row
+from cagat.experiments.paper import reported
+from cagat.experiments.summary import Difference, Entry
+from cagat.models import card
+from cagat.whole_file import put_whole
+
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem; color: #222; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; }
+th, td { padding: .3rem .7rem; border-bottom: 1px solid #ddd; text-align: right; white-space: nowrap; }
+th:first-child, td:first-child, th:nth-child(2), td:nth-child(2) { text-align: left; }
+"""
+
+
+def write_tables(experiment: Experiment, entries: list[Entry], directory: Path, command: str) -> list[Path]:
+    """Write the tables of an experiment; the files that were written."""
+    stem = directory / experiment.name
+    texts = {
+        stem.with_suffix(".csv"): _csv(experiment, entries),
+        stem.with_suffix(".md"): _markdown(experiment, entries, command),
+        stem.with_suffix(".html"): _html(experiment, entries, command),
+    }
+    for path, text in texts.items():
+        put_whole(path, text)
+    return list(texts)
+
+
+def rival(entry: Entry, entries: list[Entry]) -> Entry | None:
+    """The GAT that a CaGAT is compared with: that of the same preset, or else GAT's own."""
+    if entry.row.method != "cagat":
+        return None
+    own = card("gat")
+    preset = entry.row.preset if entry.row.preset in own.presets else own.default
+    for other in entries:
+        same_place = (other.dataset, other.labels) == (entry.dataset, entry.labels)
+        if same_place and other.row == Row("gat", preset):
+            return other
+    return None
+
+
+def _csv(experiment: Experiment, entries: list[Entry]) -> str:
+    keys = sorted({key for entry in entries for key, _ in entry.row.changes})
+    lines = io.StringIO()
+    writer = csv.writer(lines, lineterminator="\n")
+    writer.writerow([
+        "method", "preset", *keys, "dataset", "labels_per_class", "mean", "std", "n", "failed",
+        "paper_mean", "paper_std", "minus_gat", "minus_gat_low", "minus_gat_high",
+    ])  # fmt: skip
+    for entry in entries:
+        changes, published = dict(entry.row.changes), reported(experiment.name, entry.row, entry.dataset, entry.labels)
+        difference = _difference(entry, entries)
+        writer.writerow([
+            entry.row.method, entry.row.preset, *(changes.get(key, "") for key in keys), entry.dataset, entry.labels,
+            f"{entry.mean:.2f}", f"{entry.std:.2f}", len(entry.accuracies), entry.failed,
+            *((published.mean, published.std) if published else ("", "")),
+            *((f"{value:.2f}" for value in difference[:3]) if difference else ("", "", "")),
+        ])  # fmt: skip
+    return lines.getvalue()
+
+
+def _difference(entry: Entry, entries: list[Entry]) -> Difference | None:
+    other = rival(entry, entries)
+    return None if other is None else entry.minus(other)
+
+
+def _grid(experiment: Experiment, entries: list[Entry]) -> tuple[list[str], list[list[str]]]:
+    """The head and the lines of the table that people read: a line a configuration, a column a graph and labels."""
+    by_place = {(entry.row, entry.dataset, entry.labels): entry for entry in entries}
+    places = [
+        (dataset, labels)
+        for dataset in experiment.datasets
+        for labels in experiment.labels
+        if any((entry.dataset, entry.labels) == (dataset, labels) for entry in entries)
+    ]
+    head = ["method", "preset", *(f"{dataset}, {labels} labels" for dataset, labels in places)]
+    lines = []
+    for row in experiment.rows:
+        cells = [by_place.get((row, *place)) for place in places]
+        if any(cells):
+            changes = ", ".join(f"{key}={value}" for key, value in row.changes)
+            lines.append([row.method, " ".join(filter(None, (row.preset, changes))), *map(_cell, cells)])
+            lines += _further_lines(experiment, row, places, cells, entries)
+    return head, lines
+
+
+def _further_lines(
+    experiment: Experiment,
+    row: Row,
+    places: Sequence[tuple[str, int]],
+    cells: Sequence[Entry | None],
+    entries: list[Entry],
+) -> list[list[str]]:
+    """The paper's figures, and for CaGAT the paired difference to GAT."""
+    lines = []
+    published = [reported(experiment.name, row, *place) for place in places]
+    if any(published):
+        lines.append(
+            ["", "the paper", *(f"{figure.mean:.1f} ± {figure.std:.1f}" if figure else "" for figure in published)]
+        )
+        ours_less_theirs = [
+            f"{cell.mean - figure.mean:+.1f}" if cell and figure else ""
+            for cell, figure in zip(cells, published, strict=True)
+        ]
+        lines.append(["", "ours less the paper", *ours_less_theirs])
+    differences = [_difference(cell, entries) if cell else None for cell in cells]
+    if any(differences):
+        lines.append(["", "less GAT, paired", *(_interval(difference) for difference in differences)])
+    return lines
+
+
+def _cell(entry: Entry | None) -> str:
+    if entry is None:
+        return ""
+    n = len(entry.accuracies)
+    text = f"{entry.mean:.1f}" if n == 1 else f"{entry.mean:.1f} ± {entry.std:.1f}"
+    return f"{text} (n={n}{f', {entry.failed} diverged' if entry.failed else ''})" if n else "diverged"
+
+
+def _interval(difference: Difference | None) -> str:
+    return "" if difference is None else f"{difference.mean:+.1f} [{difference.low:+.1f}, {difference.high:+.1f}]"
+
+
+def _source(command: str) -> str:
+    versions = ", ".join(f"{name} {version(name)}" for name in ("cagat", "torch", "torch_geometric"))
+    return f"Written by `{command}` on {date.today().isoformat()} with {versions}."
+
+
+_NOTE = (
+    "Test accuracy in percent, mean ± standard deviation (n - 1) over n random splits, seeds 0 to n - 1. Paired "
+    "differences are over the same splits, with their 95 % interval."
+)
+
+
+def _markdown(experiment: Experiment, entries: list[Entry], command: str) -> str:
+    head, lines = _grid(experiment, entries)
+    table = [head, ["---"] * len(head), *lines]
+    rows = "\n".join("| " + " | ".join(line) + " |" for line in table)
+    return f"# {experiment.title}\n\n{_NOTE}\n\n{rows}\n\n{_source(command)}\n"
+
+
+def _html(experiment: Experiment, entries: list[Entry], command: str) -> str:
+    head, lines = _grid(experiment, entries)
+    cells = "".join(f"<th>{html.escape(name)}</th>" for name in head)
+    rows = "\n".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>" for line in lines)
+    title = html.escape(experiment.title)
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head>\n'
+        f"<body><h1>{title}</h1><p>{html.escape(_NOTE)}</p>\n"
+        f'<div class="wide"><table><thead><tr>{cells}</tr></thead><tbody>\n{rows}\n</tbody></table></div>\n'
+        f"<p>{html.escape(_source(command))}</p></body></html>\n"
+    )
