@@ -1,0 +1,63 @@
+import pytest
+
+from cagat.errors import ConfigError
+from cagat.experiments.cell import Cell
+from cagat.experiments.experiment import EXPERIMENTS, Row, figure2, readings, table1, table2
+from cagat.experiments.job import Job
+from cagat.experiments.paper import reported
+from cagat.training import TrainConfig
+
+
+def test_table1_has_every_row_of_the_papers():
+    experiment = table1()
+    for row in experiment.rows:
+        if row.method != "appnp":
+            assert reported("table1", row, "cora", 20) is not None
+    assert {row.method for row in experiment.rows} >= {"cagat", "gat"}
+    assert len(experiment.jobs()) == len(experiment.rows) * 8 * 10
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_job_of_every_experiment_is_a_configuration(name):
+    jobs = EXPERIMENTS[name]().jobs()
+    assert len({str(job.asked()) for job in jobs}) == len(jobs)
+    for job in jobs[:: max(1, len(jobs) // 50)]:
+        TrainConfig.from_values(job.values())
+
+
+def test_the_first_split_of_everything_comes_first():
+    jobs = table2().jobs()
+    assert [job.cell.seed for job in jobs] == sorted(job.cell.seed for job in jobs)
+
+
+def test_figures_of_the_paper():
+    assert reported("table1", Row("cagat", "paper"), "cora_ml", 10).mean == 80.38
+    assert reported("table2", Row("cagat", "paper", (("xi", 1e-2),)), "cora", 10).std == 2.35
+    assert reported("readings", Row("cagat", "paper"), "cora", 10) is None
+
+
+def test_readings_and_coefficients():
+    changes = [dict(row.changes) for row in readings().rows]
+    assert {(c["support"], c["affinity"], c["feedback"]) for c in changes} == {
+        (*place, feedback)
+        for place in (("full", "edges"), ("full", "full"), ("edges", "edges"))
+        for feedback in (False, True)
+    }
+    assert {key for row in figure2().rows for key, _ in row.changes} == {"alpha", "lam"}
+
+
+def test_a_part_of_an_experiment():
+    part = table1().restricted(["cora"], ["gat"], [20], 2)
+    assert {job.cell for job in part.jobs()} == {Cell("cora", 20, 0), Cell("cora", 20, 1)}
+    assert {job.method for job in part.jobs()} == {"gat"}
+    with pytest.raises(ConfigError, match=r"table1 has no method 'gta'.*gat"):
+        table1().restricted(methods=["gta"])
+
+
+def test_another_preset_is_another_job():
+    cell = Cell("cora", 20, 0)
+    jobs = [Job("cagat", "paper", cell), Job("cagat", "paper", cell, (("xi", 0.0),)), Job("gat", "authors", cell)]
+    assert len({job.asked()["config"] for job in jobs}) == 3
+    # A change that changes nothing is the same configuration, but another row.
+    same = Job("cagat", "paper", cell, (("xi", 1e-3),))
+    assert same.asked()["config"] == jobs[0].asked()["config"]

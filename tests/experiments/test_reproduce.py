@@ -1,0 +1,183 @@
+import csv
+import json
+import multiprocessing
+import statistics
+import sys
+import xml.etree.ElementTree
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from cagat.cli import main
+from cagat.cli.reproduce import repeated_options
+from cagat.experiments.cell import Cell
+from cagat.experiments.experiment import Experiment, Row, figure1, figure2
+from cagat.experiments.figures import draw
+from cagat.experiments.job import Job
+from cagat.experiments.job_store import JobStore
+from cagat.experiments.summary import Entry, entries
+from cagat.experiments.tables import write_tables
+from cagat.experiments.workers import work_through
+
+GRAPH = "synthetic:nodes=150,degree=4,classes=3,features=8,seed=0"
+SHORT = (("epochs", 3), ("hidden", 2), ("heads", 1))
+SMALL = Experiment(
+    "small", "A small one", (Row("cagat", "paper", SHORT), Row("gat", "authors", SHORT)), (GRAPH,), (5,), splits=2
+)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> JobStore:
+    store = JobStore(tmp_path_factory.mktemp("results"), "small")
+    progress = []
+    work_through(store, SMALL.jobs(), 2, None, lambda done, seconds: progress.append((done, seconds)))
+    assert progress[-1][0] == 4
+    return store
+
+
+def test_every_job_is_done_once(store):
+    lines = [json.loads(line) for line in store.records.path.read_text().splitlines()]
+    asked = [line["asked"] for line in lines]
+    assert len(asked) == len({json.dumps(one) for one in asked}) == 4
+    assert asked[0].keys() == {
+        "method", "preset", "changes", "dataset", "labels", "split_seed", "initial_seed", "config",
+    }  # fmt: skip
+    assert lines[0]["found"].keys() >= {"test_accuracy", "val_accuracy", "epochs", "seconds", "versions"}
+
+
+def test_what_is_done_is_not_done_again(store, monkeypatch):
+    monkeypatch.setattr(Job, "run", lambda job, data_dir: pytest.fail("a job was run again"))
+    JobStore(store.directory, "small").work(SMALL.jobs(), None)
+    # Another experiment takes over what this one has done.
+    other = JobStore(store.directory, "other")
+    other.work(SMALL.jobs(), None)
+    assert len(other.records) == 4
+
+
+def _work_slowly(directory, done):
+    def run(job, data_dir):
+        done.append((job.method, job.cell.seed))
+        return {"test_accuracy": 0.5, "seconds": 0.1}
+
+    Job.run = run
+    JobStore(directory, "race").work(SMALL.jobs(), None)
+
+
+def test_two_workers_never_do_the_same_job(tmp_path):
+    with multiprocessing.Manager() as manager:
+        done = manager.list()
+        context = multiprocessing.get_context("spawn")
+        workers = [context.Process(target=_work_slowly, args=(tmp_path, done)) for _ in range(2)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        assert sorted(done) == [("cagat", 0), ("cagat", 1), ("gat", 0), ("gat", 1)]
+
+
+def test_a_job_that_somebody_is_at_work_on_is_left_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(Job, "run", lambda job, data_dir: {"test_accuracy": 0.5, "seconds": 0})
+    store = JobStore(tmp_path, "small")
+    with store._claim(SMALL.jobs()[0]) as ours:
+        assert ours
+        JobStore(tmp_path, "small").work(SMALL.jobs(), None)
+    store.records.refresh()
+    assert [store.found(job) is None for job in SMALL.jobs()] == [True, False, False, False]
+
+
+def test_a_loss_that_is_no_number_is_a_result(tmp_path):
+    wild = (("lr", 1000.0), ("weight_decay", 1000.0), ("feature_norm", "none"), ("epochs", 400))
+    experiment = replace(SMALL, rows=(Row("cagat", "paper", wild),), splits=1)
+    store = JobStore(tmp_path, "small")
+    store.work(experiment.jobs(), None)
+    (entry,) = entries(experiment, store)
+    assert (entry.failed, entry.accuracies) == (1, {})
+
+
+def test_numbers_of_the_table(store, tmp_path):
+    found = entries(SMALL, store)
+    write_tables(SMALL, found, tmp_path, "cagat reproduce small")
+    rows = list(csv.DictReader((tmp_path / "small.csv").open()))
+    assert [row["method"] for row in rows] == ["cagat", "gat"]
+    values = [100 * store.found(job)["test_accuracy"] for job in SMALL.jobs() if job.method == "cagat"]
+    assert rows[0]["mean"] == f"{statistics.fmean(values):.2f}"
+    assert rows[0]["std"] == f"{statistics.stdev(values):.2f}"
+    assert (rows[0]["n"], rows[0]["labels_per_class"]) == ("2", "5")
+    text = (tmp_path / "small.md").read_text()
+    assert "cagat reproduce small" in text
+    assert f"{statistics.fmean(values):.1f} ±" in text
+    HTMLParser().feed((tmp_path / "small.html").read_text())
+
+
+def test_paired_differences():
+    row = Row("cagat", "paper")
+    ours = Entry(row, "cora", 20, {0: 81.0, 1: 80.0, 2: 84.0}, 0)
+    theirs = Entry(row, "cora", 20, {0: 80.0, 1: 78.0, 2: 81.0, 3: 50.0}, 0)
+    difference = ours.minus(theirs)
+    assert (difference.mean, difference.n) == (2.0, 3)
+    # Student's t with two degrees of freedom, 4.3027, times 1 / sqrt(3).
+    assert difference.high - difference.mean == pytest.approx(2.4841, abs=1e-3)
+    assert ours.minus(Entry(row, "cora", 20, {0: 1.0}, 0)) is None
+
+
+def test_table1_puts_the_papers_figures_and_gat_beside(tmp_path):
+    rows = (Row("gat", "authors"), Row("cagat", "paper"))
+    experiment = Experiment("table1", "T", rows, ("cora",), (20,))
+    found = [Entry(row, "cora", 20, {0: 80.0 + n, 1: 82.0 + 2 * n}, 0) for n, row in enumerate(rows)]
+    write_tables(experiment, found, tmp_path, "c")
+    gat, cagat = csv.DictReader((tmp_path / "table1.csv").open())
+    assert float(cagat["minus_gat"]) == 1.5
+    assert gat["minus_gat"] == ""
+    assert float(gat["paper_mean"]) > 70
+    assert "less GAT, paired" in (tmp_path / "table1.md").read_text()
+
+
+def test_figures(tmp_path):
+    curves = replace(figure1(), datasets=(GRAPH,), labels=(5,), splits=2)
+    curves = replace(curves, rows=tuple(replace(row, changes=SHORT) for row in curves.rows))
+    coefficients = figure2()
+    store = JobStore(tmp_path, "figure1")
+    store.work(curves.jobs(), None)
+    assert len(store.found(curves.jobs()[0])["loss"]) == 3
+    found = [Entry(row, "cora", 20, {0: 80.0, 1: 81.0}, 0) for row in coefficients.rows]
+    labels = Experiment("few_labels", "L", SMALL.rows, (GRAPH,), (1, 2))
+    few = [Entry(row, GRAPH, count, {0: 50.0, 1: 60.0 + count}, 0) for row in SMALL.rows for count in (1, 2)]
+    paths = [*draw(curves, entries(curves, store), store, tmp_path), *draw(coefficients, found, store, tmp_path)]
+    paths += draw(labels, few, store, tmp_path)
+    assert len(paths) == 6
+    for path in paths:
+        if path.suffix == ".svg":
+            xml.etree.ElementTree.parse(path)
+        else:
+            assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_lists_after_an_option():
+    given = "table1 --datasets cora --methods cagat gat --splits 2 --labels 10 20 --out out"
+    wanted = "table1 --datasets cora --methods cagat --methods gat --splits 2 --labels 10 --labels 20 --out out"
+    assert repeated_options(given.split(" ")) == wanted.split(" ")
+
+
+def test_the_command(tmp_path, monkeypatch, capsys):
+    command = ["cagat", "reproduce", "table1", "--methods", "gat", "cagat", "--out", str(tmp_path)]
+    monkeypatch.setattr(Job, "run", lambda job, data_dir: pytest.fail("a job was run"))
+    store = JobStore(tmp_path, "table1")
+    # All runs are on record already, so that none is done.
+    for method, preset in (("gat", "authors"), ("cagat", "paper")):
+        for seed in range(2):
+            store.records.add(Job(method, preset, Cell("cora", 20, seed)).asked(), {"test_accuracy": 0.8, "seconds": 1})
+    presets = {"gat": {"authors"}, "cagat": {"paper"}}
+    monkeypatch.setattr(
+        "cagat.experiments.experiment.every_preset",
+        lambda *methods: tuple(Row(method, preset) for method, names in presets.items() for preset in names),
+    )
+    monkeypatch.setattr(sys, "argv", [*command, "--datasets", "cora", "--labels", "20", "--splits", "2"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 0
+    assert "table1.csv" in capsys.readouterr().out
+    monkeypatch.setattr(sys, "argv", ["cagat", "reproduce", "status", "--out", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        main()
+    assert "table1           4 of" in capsys.readouterr().out
