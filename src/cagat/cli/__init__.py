@@ -8,6 +8,8 @@ from cagat import __version__
 from cagat.cli import data
 from cagat.cli.bench import bench
 from cagat.cli.demo import demo
+from cagat.cli.train import train
+from cagat.cli.trained import embed, evaluate, predict
 
 app = typer.Typer(
     name="cagat",
@@ -17,6 +19,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(demo)
+app.command()(train)
+app.command()(predict)
+app.command()(evaluate)
+app.command()(embed)
 app.command()(bench)
 app.add_typer(data.app, name="data")
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cagat.data.memory import require_memory
-from cagat.data.whole_file import written_whole
 from cagat.errors import DatasetError
+from cagat.whole_file import written_whole
 
 _LONGEST_HEADER = 10_000
 # NumPy's reader and writer of .npy, whose types older versions of NumPy do not tell, or tell wrongly.

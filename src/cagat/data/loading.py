@@ -76,6 +76,11 @@ def save(data: Data, path: str | Path) -> None:
     write_graph(Path(path), from_data(data))
 
 
+def is_name(name_or_path: str) -> bool:
+    """Whether :func:`load` takes this for the name of a graph, and not for a path."""
+    return name_or_path in PUBLISHED or name_or_path.partition(":")[0] in ("digits", "karate", "synthetic")
+
+
 def _maker(name: str) -> Callable[[], RawGraph] | None:
     """The function that makes the graph of this name on the spot, if there is one."""
     if name == "karate":

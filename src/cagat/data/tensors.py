@@ -14,8 +14,8 @@ from cagat.data.csr import checked_csr
 from cagat.data.file_sha256 import file_sha256
 from cagat.data.numbers import as_float32, as_int64
 from cagat.data.raw_graph import Features, RawGraph
-from cagat.data.whole_file import written_whole
 from cagat.errors import DatasetError
+from cagat.whole_file import written_whole
 
 _REQUIRED = ("edge_index", "labels", "node_names", "class_names", "feature_names", "directed")
 _SPARSE = ("features.data", "features.indices", "features.indptr", "features.shape")

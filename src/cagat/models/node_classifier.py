@@ -14,6 +14,10 @@ class Labelled(NamedTuple):
     nodes: Tensor
     classes: Tensor
 
+    def to(self, device: torch.device) -> "Labelled":
+        """The same on another device."""
+        return Labelled(self.nodes.to(device), self.classes.to(device))
+
 
 class NodeClassifier(torch.nn.Module):
     """A model that labels the nodes of a graph, and how it wants to be trained.

@@ -82,7 +82,7 @@ def card(name: str) -> ModelCard:
 
 
 def create(
-    name: str, in_channels: int, out_channels: int, preset: str | None = None, **hyperparameters: Value
+    name: str, in_channels: int, out_channels: int, preset: str | None = None, **hyperparameters: Any
 ) -> NodeClassifier:
     """Make a model with fresh weights.
 

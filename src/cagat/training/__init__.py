@@ -1,7 +1,10 @@
-"""Fitting a model to the labels of a few nodes."""
+"""Fitting a model to the labels of a few nodes, and runs of it that can be interrupted at any moment."""
 
+from cagat.training.config import TrainConfig
 from cagat.training.early_stopping import EarlyStopping
 from cagat.training.fit import FitResult, fit
+from cagat.training.run import Run, RunResult
+from cagat.training.trained_run import TrainedRun
 from cagat.training.trainer import DivergedError, Epoch, FitOptions, Trainer, accuracy, accuracy_of
 
 __all__ = [
@@ -10,6 +13,10 @@ __all__ = [
     "Epoch",
     "FitOptions",
     "FitResult",
+    "Run",
+    "RunResult",
+    "TrainConfig",
+    "TrainedRun",
     "Trainer",
     "accuracy",
     "accuracy_of",

@@ -185,7 +185,7 @@ def _checked(loss: Tensor, name: str, epoch: int) -> float:
     value = loss.item()
     if not math.isfinite(value):
         raise DivergedError(
-            f"The {name} became {value} in epoch {epoch}. Try a smaller --lr, a --feature-norm other than none, or, with "
-            "CaGAT, a smaller --xi; and look for very large values in the features."
+            f"The {name} became {value} in epoch {epoch}. Try a smaller --lr, another --feature-norm than none, or, "
+            "with CaGAT, a smaller --xi; and look for very large values in the features."
         )
     return value

@@ -10,8 +10,8 @@ from typing import BinaryIO
 
 from cagat.data.file_sha256 import check_sha256
 from cagat.data.sources.base import Progress
-from cagat.data.whole_file import written_whole
 from cagat.errors import DatasetError
+from cagat.whole_file import written_whole
 
 SILENCE_SECONDS = 5.0
 """How long a server may say nothing, when connecting and in the middle of a file."""

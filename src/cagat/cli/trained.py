@@ -1,0 +1,79 @@
+"""`cagat predict`, `cagat evaluate` and `cagat embed`: what a trained model is for."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cagat.cli.messages import show_messages
+
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The directory that `cagat train` wrote.")]
+Dataset = Annotated[
+    str | None, typer.Option(help="Another graph with the same features: a name or a path (default: the run's own).")
+]
+
+
+def predict(
+    run: RunArgument,
+    out: Annotated[Path, typer.Option(help="The file to write: .csv or .parquet.")],
+    dataset: Dataset = None,
+) -> None:
+    """Label all nodes of a graph with a trained model.
+
+    The file has one row a node: node, predicted, probability_CLASS for each class, split.
+    """
+    show_messages()
+    from cagat.training import TrainedRun
+    from cagat.training.predictions import require_table_name
+
+    require_table_name(out)
+    predictions = TrainedRun(run).predict(dataset)
+    predictions.write(out)
+    typer.echo(f"{out}: {len(predictions.nodes)} nodes")
+
+
+def evaluate(
+    run: RunArgument,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Show how many nodes of each part a trained model labels right, and which classes it confuses."""
+    show_messages()
+    from rich.console import Console
+    from rich.table import Table
+
+    from cagat.training import TrainedRun
+
+    found = TrainedRun(run).evaluate()
+    if as_json:
+        typer.echo(json.dumps(found.as_dict()))
+        return
+    for part, share in found.accuracy.items():
+        typer.echo(f"{part:6} {100 * share:.1f} % of {found.sizes[part]} nodes")
+    table = Table("class", "test nodes", "found", "of those called so, right", title="Test nodes, class by class")
+    for row in found.classes:
+        table.add_row(row.name, str(row.nodes), _percent(row.recall), _percent(row.precision))
+    Console().print(table)
+
+
+def embed(
+    run: RunArgument,
+    out: Annotated[Path, typer.Option(help="The file to write: .npz or .parquet.")],
+    dataset: Dataset = None,
+) -> None:
+    """Write the hidden representation of all nodes, for plots, clustering or other models.
+
+    An .npz holds `nodes` (names) and `embedding` (nodes x units); a Parquet file the columns node, unit_0, unit_1, ...
+    """
+    show_messages()
+    from cagat.training import TrainedRun
+    from cagat.training.embeddings import Embeddings
+
+    Embeddings.require_name(out)
+    embeddings = TrainedRun(run).embed(dataset)
+    embeddings.write(out)
+    typer.echo(f"{out}: {embeddings.vectors.shape[0]} nodes x {embeddings.vectors.shape[1]} units")
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f} %"

@@ -1,0 +1,196 @@
+"""The configuration of a run."""
+
+import math
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from cagat.errors import ConfigError
+from cagat.models import card
+from cagat.models.registry import nearest
+from cagat.training.trainer import FitOptions
+
+TRAINING_KEYS = ("lr", "weight_decay", "epochs", "patience")
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """All that decides what a run computes; the keys are the flags of `cagat train`.
+
+    A value that is ``None`` is decided when the run starts: what belongs to a model or its training by the model's
+    preset, the rest as said below. What a model has no use for stays ``None``.
+
+    Attributes:
+        dataset: A name or a path that :func:`cagat.data.load` takes.
+        data_dir: Where published graphs are looked for.
+        feature_norm: How rows of features are scaled.
+        model: The name of the model.
+        preset: Which of the model's published configurations fills in what is not given.
+        labels: Training nodes a class; ``None`` for the split that came with the graph, or 20.
+        val_labels: Validation nodes a class; ``None`` as above.
+        seed: Of the split and of the weights.
+        epochs: The largest number of epochs.
+        patience: How many epochs in a row may pass without a lower validation loss.
+        lr: Adam's learning rate.
+        weight_decay: Adam's L2 penalty.
+        hidden: Units of a hidden layer, or of each of its heads.
+        layers: Number of layers.
+        heads: Heads of a hidden layer.
+        dropout: Dropout on each layer's input.
+        attention_dropout: Dropout on the attention.
+        alpha: CaGAT's share of context; other models' share of what they start from.
+        lam: Share of aggregated features.
+        xi: Weight of the affinity.
+        rounds: Number of rounds, K.
+        steps: Steps of diffusion in a round, T; other models' steps of propagation.
+        support: Whether S lives on all pairs or on the edges.
+        affinity: Whether Q is taken on the edges or on all pairs.
+        feedback: Whether H is fed back.
+        normalization: How A is normalised.
+        learn_coefficients: Whether alpha, lam and xi are learnt.
+        device: A device of torch; ``None`` for a GPU if there is one.
+        threads: CPU threads; ``None`` for as many as torch takes by itself.
+        deterministic: Whether results must not depend on the number of threads.
+        tensorboard: Whether to write TensorBoard's event files, too.
+    """
+
+    dataset: str = "cora"
+    data_dir: str | None = None
+    feature_norm: Literal["l1", "l2", "binary", "none"] | None = None
+    model: str = "cagat"
+    preset: str | None = None
+    labels: int | None = None
+    val_labels: int | None = None
+    seed: int = 0
+    epochs: int | None = None
+    patience: int | None = None
+    lr: float | None = None
+    weight_decay: float | None = None
+    hidden: int | None = None
+    layers: int | None = None
+    heads: int | None = None
+    dropout: float | None = None
+    attention_dropout: float | None = None
+    alpha: float | None = None
+    lam: float | None = None
+    xi: float | None = None
+    rounds: int | None = None
+    steps: int | None = None
+    support: Literal["full", "edges"] | None = None
+    affinity: Literal["edges", "full"] | None = None
+    feedback: bool | None = None
+    normalization: Literal["row", "sym"] | None = None
+    learn_coefficients: bool | None = None
+    device: str | None = None
+    threads: int | None = None
+    deterministic: bool = False
+    tensorboard: bool = False
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> "TrainConfig":
+        """Check the names, types and ranges of given values, and fill in the preset's.
+
+        Raises:
+            ConfigError: It names the key, the value and what would do.
+        """
+        kinds = get_type_hints(cls)
+        given = {}
+        for key, value in values.items():
+            name = str(key).replace("-", "_")
+            if name not in kinds:
+                raise ConfigError(f"There is no key {key!r} in a configuration.{nearest(name, kinds)}")
+            given[name] = _converted(name, value, kinds[name])
+        config = cls(**{key: value for key, value in given.items() if value is not None})
+        return config._with_preset(given)
+
+    def _with_preset(self, given: Mapping[str, Any]) -> "TrainConfig":
+        known = card(self.model)
+        preset = known.preset(self.preset)
+        for key, value in given.items():
+            if value is not None and key in _MODEL_KEYS and key not in preset:
+                raise ConfigError(
+                    f"The model {self.model} has no {key} ({key}={value!r} was given). It takes {', '.join(preset)}."
+                )
+        filled = self.values() | {key: value for key, value in preset.items() if getattr(self, key) is None}
+        config = type(self)(**filled | {"preset": self.preset or known.default})
+        config._check_ranges()
+        return config
+
+    def values(self) -> dict[str, Any]:
+        """The values by key, without those that are ``None``."""
+        pairs = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return {key: value for key, value in pairs if value is not None}
+
+    def hyperparameters(self) -> dict[str, Any]:
+        """What :func:`cagat.models.create` takes."""
+        known = card(self.model).network.hyperparameters
+        return {key: value for key, value in self.values().items() if key in known}
+
+    def fit_options(self) -> FitOptions:
+        """How to fit."""
+        return FitOptions(**{key: value for key, value in self.values().items() if key in TRAINING_KEYS})
+
+    def _check_ranges(self) -> None:
+        for key, (least, most) in _RANGES.items():
+            value = getattr(self, key)
+            if value is not None and not least <= value <= most:
+                bounds = f"at least {least}" if math.isinf(most) else f"from {least} to {most}"
+                raise ConfigError(f"{key} must be {bounds}, but is {value}.")
+
+
+_MODEL_KEYS = frozenset(field.name for field in fields(TrainConfig)) - {
+    "dataset", "data_dir", "model", "preset", "labels", "val_labels", "seed",
+    "device", "threads", "deterministic", "tensorboard",
+}  # fmt: skip
+
+# The model itself checks its own hyperparameters; these are checked before any data is loaded.
+_RANGES: dict[str, tuple[float, float]] = {
+    "labels": (1, math.inf),
+    "val_labels": (1, math.inf),
+    "seed": (0, 2**32 - 1),
+    "epochs": (1, math.inf),
+    "patience": (1, math.inf),
+    "lr": (0, 1e3),
+    "weight_decay": (0, 1e3),
+    "hidden": (1, math.inf),
+    "layers": (1, math.inf),
+    "heads": (1, math.inf),
+    "dropout": (0, 1),
+    "attention_dropout": (0, 1),
+    "alpha": (0, 1),
+    "lam": (0, 1),
+    "xi": (0, 1e30),
+    "rounds": (0, math.inf),
+    "steps": (0, math.inf),
+    "threads": (1, 4096),
+}
+
+
+def _converted(key: str, value: Any, kind: Any) -> Any:
+    """The value as the type of its field."""
+    if get_origin(kind) in (Union, types.UnionType):
+        if value is None:
+            return None
+        (kind,) = (part for part in get_args(kind) if part is not type(None))
+    if value is None:
+        raise ConfigError(f"{key} must not be empty.")
+    if get_origin(kind) is Literal:
+        # YAML reads `no` as false and `none` as a word; say what is there, not what it became.
+        if value in get_args(kind):
+            return value
+        raise ConfigError(f"{key} must be one of {', '.join(get_args(kind))}, but is {value!r}.")
+    if kind is float and isinstance(value, (int, float, str)) and not isinstance(value, bool):
+        # YAML 1.1 takes 5e-4 for a word: only 5.0e-4 is a number to it.
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if math.isfinite(number):
+            return number
+    elif isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
+        return value
+    elif kind is str and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return str(value)
+    names = {bool: "true or false", int: "a whole number", float: "a finite number", str: "a word"}
+    raise ConfigError(f"{key} must be {names[kind]}, but is {value!r}.")

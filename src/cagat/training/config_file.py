@@ -1,0 +1,34 @@
+"""Configurations as YAML files."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cagat.errors import ConfigError
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The keys and values of a configuration file; only plain values, nothing that YAML could execute."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: there is no such file.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error}).") from error
+    try:
+        values = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: is not YAML with plain values: {error}") from error
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path}: must have lines of the form key: value, but holds a {type(values).__name__}.")
+    return values
+
+
+def config_text(values: Mapping[str, Any], comments: tuple[str, ...] = ()) -> str:
+    """A configuration as the text of a file, with comments at its head."""
+    head = "".join(f"# {comment}\n" for comment in comments)
+    return head + yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True)

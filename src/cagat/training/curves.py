@@ -1,0 +1,37 @@
+"""The course of a training as a picture."""
+
+from pathlib import Path
+
+from cagat.training.trainer import Epoch
+from cagat.whole_file import written_whole
+
+# Blue and orange of Okabe and Ito's palette, which colour-blind people can tell apart.
+_TRAINING, _VALIDATION = "#0072B2", "#D55E00"
+
+
+def draw_curves(history: list[Epoch], best_epoch: int, path: Path) -> None:
+    """Draw losses and validation accuracy over the epochs, with the best epoch marked, as PNG."""
+    # Not pyplot, which has state of its own and looks for a display.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    losses, accuracy = figure.subplots(1, 2)
+    numbers = [epoch.number for epoch in history]
+    # A single epoch is a point, not a line.
+    style = {"marker": "o"} if len(history) == 1 else {"linewidth": 1.3}
+    losses.plot(numbers, [epoch.loss for epoch in history], color=_TRAINING, label="training", **style)
+    losses.plot(numbers, [epoch.val_loss for epoch in history], color=_VALIDATION, label="validation", **style)
+    losses.set(title="Loss", xlabel="epoch")
+    accuracy.plot(numbers, [epoch.val_accuracy for epoch in history], color=_VALIDATION, label="validation", **style)
+    accuracy.set(title="Validation accuracy", xlabel="epoch")
+    accuracy.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    for axes in (losses, accuracy):
+        axes.axvline(best_epoch, color="#666666", linestyle=":", linewidth=1, label=f"best: epoch {best_epoch}")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False)
+    canvas = FigureCanvasAgg(figure)
+    written_whole(path, canvas.print_png)

@@ -1,0 +1,115 @@
+"""A graph to be labelled, as a model takes it."""
+
+import hashlib
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from cagat import data
+from cagat.data.features import Normalization
+from cagat.data.splits import Split
+from cagat.errors import DatasetError
+from cagat.models import Labelled, NodeClassifier
+from cagat.nn import SparseFeatures
+from cagat.training.config import TrainConfig
+
+_logger = logging.getLogger(__name__)
+
+DEFAULT_LABELS = 20
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A graph and the parts of its nodes.
+
+    Attributes:
+        graph: The graph as it was loaded.
+        split: The parts; ``None`` if the graph is only to be labelled.
+        labels: Training nodes a class; ``None`` if the split came with the graph.
+        val_labels: Validation nodes a class; likewise.
+    """
+
+    graph: Data
+    split: Split | None
+    labels: int | None
+    val_labels: int | None
+
+    @classmethod
+    def load(cls, config: TrainConfig) -> "Problem":
+        """Load the graph of a configuration, with its split or a drawn one.
+
+        Raises:
+            DatasetError: The graph or the split cannot be had.
+        """
+        graph = load_graph(config.dataset, config.data_dir)
+        asked = config.labels is not None or config.val_labels is not None
+        if not asked and hasattr(graph, "train_mask"):
+            split = data.split_given(graph)
+            if len(split.val) == 0:
+                raise DatasetError(
+                    f"The split of {graph.name} has no validation nodes, and without them training would not know when "
+                    "to stop. Name some (split: val), or let a split be drawn with --labels and --val-labels."
+                )
+            return cls(graph, split, None, None)
+        labels = DEFAULT_LABELS if config.labels is None else config.labels
+        val_labels = DEFAULT_LABELS if config.val_labels is None else config.val_labels
+        split = data.split(graph.y, labels, val_labels, config.seed, class_names=graph.class_names)
+        return cls(graph, split, labels, val_labels)
+
+    def part(self, name: str) -> Labelled:
+        """The nodes of a part and their classes."""
+        assert self.split is not None
+        nodes = getattr(self.split, name)
+        return Labelled(nodes, self.graph.y[nodes])
+
+    def fingerprint(self) -> str:
+        """A digest of all that training depends on; labels of test nodes have no part in it."""
+        assert self.split is not None
+        train, val = self.part("train"), self.part("val")
+        x = self.graph.x
+        features = (x,) if x.layout is torch.strided else (x.crow_indices(), x.col_indices(), x.values())
+        digest = hashlib.sha256()
+        for tensor in (*features, self.graph.edge_index, getattr(self.graph, "edge_weight", None), *train, *val):
+            if tensor is not None:
+                digest.update(f"{tuple(tensor.shape)} {tensor.dtype}".encode())
+                digest.update(tensor.contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+
+def load_graph(dataset: str, data_dir: str | None) -> Data:
+    """Load a graph whose features are sparse if most of them are zero.
+
+    Raises:
+        DatasetError: It cannot be loaded, or has no features.
+    """
+    graph = data.load(dataset, data_dir, sparse=True)
+    if graph.x.shape[1] == 0:
+        raise DatasetError(f"{dataset}: the graph has no features, and models need some. Give a features table.")
+    if getattr(graph, "edge_attr", None) is not None:
+        _logger.info("The graph has edge features, which cagat train does not use; CaGATConv does, with edge_dim.")
+    # Three bytes in four of a sparse matrix are indices, so that it must be emptier than this to be worth it.
+    return graph if graph.x.values().numel() < 0.25 * graph.x.numel() else _with_dense_features(graph)
+
+
+def inputs_for(
+    model: NodeClassifier, graph: Data, feature_norm: Normalization, device: torch.device
+) -> tuple[Any, ...]:
+    """What the model takes: scaled features, edges, and their weights if there are any."""
+    x: Tensor | SparseFeatures = data.normalize_features(graph.x, feature_norm)
+    assert isinstance(x, Tensor)
+    weight = getattr(graph, "edge_weight", None)
+    edges = (graph.edge_index.to(device), None if weight is None else weight.to(device))
+    if x.layout is torch.strided:
+        return x.to(device), *edges
+    # Prepared here and kept, so that no epoch has to look it up.
+    return (SparseFeatures.from_tensor(x.to(device)) if model.takes_sparse else x.to_dense().to(device)), *edges
+
+
+def _with_dense_features(graph: Data) -> Data:
+    graph = graph.clone()
+    graph.x = graph.x.to_dense()
+    return graph

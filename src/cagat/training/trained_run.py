@@ -1,0 +1,108 @@
+"""What a trained model says about a graph."""
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from cagat.data.features import Normalization
+from cagat.data.splits import Split
+from cagat.errors import DatasetError
+from cagat.models import NodeClassifier
+from cagat.training.config import TrainConfig
+from cagat.training.config_file import read_config
+from cagat.training.embeddings import Embeddings
+from cagat.training.evaluation import Evaluation
+from cagat.training.predictions import Predictions
+from cagat.training.problem import Problem, inputs_for, load_graph
+from cagat.training.run_directory import RunDirectory, RunError
+from cagat.training.weights_file import Description, read_weights
+
+
+class TrainedRun:
+    """A run directory, to be used: its model with the best weights, on its own graph or on a new one.
+
+    Args:
+        path: The run directory.
+
+    Raises:
+        RunError: There is no trained model.
+        DamagedFileError: The weights are not what was written.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.directory = RunDirectory(Path(path))
+        if not self.directory.model.exists():
+            exists = self.directory.config.exists()
+            remedy = f"Go on with: cagat train --resume {path}" if exists else f"Train one: cagat train --out {path}"
+            raise RunError(f"{path}: there is no trained model. {remedy}")
+        self.config = TrainConfig.from_values(read_config(self.directory.config))
+        self.model: NodeClassifier
+        self.description: Description
+        self.model, self.description = read_weights(self.directory.model)
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The graph that the model was trained on, and its split."""
+        return Problem.load(self.config)
+
+    @torch.no_grad()
+    def logits(self, graph: Data) -> Tensor:
+        """The logits of all nodes of a graph with the same features as the one trained on."""
+        logits: Tensor = self.model(*self._inputs(graph))
+        return logits
+
+    @torch.no_grad()
+    def embed(self, dataset: str | None = None) -> Embeddings:
+        """The hidden representation of all nodes, of the graph trained on or of another."""
+        graph = self._graph(dataset)[0]
+        return Embeddings(list(graph.node_names), self.model.embed(*self._inputs(graph)))
+
+    def predict(self, dataset: str | None = None) -> Predictions:
+        """Label all nodes, of the graph trained on or of another.
+
+        Raises:
+            DatasetError: The other graph has other features, or the model labels only the graph it was trained on.
+        """
+        graph, split = self._graph(dataset)
+        return Predictions.from_logits(self.logits(graph), graph, self.description.classes, split)
+
+    def evaluate(self) -> Evaluation:
+        """How right the model is on its own graph."""
+        split = self.problem.split
+        assert split is not None
+        return Evaluation.of(self.logits(self.problem.graph), self.problem.graph, split)
+
+    def _graph(self, dataset: str | None) -> tuple[Data, Split | None]:
+        if dataset is None:
+            return self.problem.graph, self.problem.split
+        if not self.model.inductive:
+            raise DatasetError(
+                f"The model {self.description.model} labels only the graph it was trained on. Leave --dataset out, or "
+                "train another model."
+            )
+        graph = load_graph(dataset, self.config.data_dir)
+        self._check_features(graph)
+        return graph, None
+
+    def _check_features(self, graph: Data) -> None:
+        wanted, found = self.description.in_channels, graph.x.shape[1]
+        if found != wanted:
+            raise DatasetError(
+                f"{graph.name}: has {found} features, but the model was trained on {wanted}. Give the graph the same "
+                "features, in the same order."
+            )
+        names = list(graph.feature_names)
+        for number, (ours, theirs) in enumerate(zip(self.description.features or (), names, strict=False)):
+            if ours != theirs:
+                raise DatasetError(
+                    f"{graph.name}: feature {number} is {theirs!r}, but the model was trained with {ours!r} there. Put "
+                    "the features into the same order."
+                )
+
+    def _inputs(self, graph: Data) -> tuple[Any, ...]:
+        norm = cast("Normalization", self.description.feature_norm)
+        return inputs_for(self.model, graph, norm, torch.device("cpu"))

@@ -1,0 +1,60 @@
+"""Write a file whole or not at all."""
+
+import contextlib
+import errno
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from cagat.errors import CagatError
+
+# What a disk says; other errors may come from what is written, such as a download, and are its own.
+_OF_THE_DISK = {
+    getattr(errno, name)
+    for name in ("EACCES", "EDQUOT", "EFBIG", "EIO", "EISDIR", "ENOENT", "ENOSPC", "ENOTDIR", "EPERM", "EROFS")
+    if hasattr(errno, name)
+}
+
+
+class WriteError(CagatError, OSError):
+    """A file cannot be written: the disk is full, the directory is not ours, and the like."""
+
+
+def written_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Call `write` with a temporary file beside `path`, and move it there when, and only when, all went well.
+
+    Whatever happens, `path` is the old file or the new one; after a loss of power, too, since the new one is on the
+    disk before it takes its place.
+
+    Raises:
+        WriteError: The disk is full, or it may not be written there; a file that was there before is untouched.
+    """
+    with disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                write(stream)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.chmod(name, 0o644)
+            os.replace(name, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+            raise
+
+
+@contextlib.contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turn what a disk says while `path` is written into a :class:`WriteError` that names the file and the remedy."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, CagatError) or error.errno not in _OF_THE_DISK:
+            raise
+        full = error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
+        remedy = "Make room, or choose another place." if full else "Choose another place."
+        raise WriteError(f"{path}: cannot be written ({error.strerror}). {remedy}") from error
