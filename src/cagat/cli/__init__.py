@@ -8,6 +8,7 @@ from cagat import __version__
 from cagat.cli import data
 from cagat.cli.bench import bench
 from cagat.cli.demo import demo
+from cagat.cli.models import models
 from cagat.cli.train import train
 from cagat.cli.trained import embed, evaluate, predict
 
@@ -24,6 +25,7 @@ app.command()(predict)
 app.command()(evaluate)
 app.command()(embed)
 app.command()(bench)
+app.command()(models)
 app.add_typer(data.app, name="data")
 
 
