@@ -49,9 +49,9 @@ def run(wanted: str, graph: Data, labels: int, seed: int) -> dict[str, Any]:
     torch.manual_seed(seed)
     own = {key: value for key, value in changes.items() if key in card.network.hyperparameters}
     model = models.create(name, x.size(1), len(graph.class_names), preset, **own)
-    started = time.perf_counter()
+    started, started_cpu = time.perf_counter(), time.process_time()
     result = fit(model, inputs, train, val, FitOptions(**{key: values[key] for key in OPTIONS if key in values}))
-    seconds = time.perf_counter() - started
+    seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - started_cpu
     return {
         "seed": seed,
         "test_accuracy": round(100 * accuracy(model, inputs, test), 2),
@@ -59,6 +59,7 @@ def run(wanted: str, graph: Data, labels: int, seed: int) -> dict[str, Any]:
         "epochs": len(result.history),
         "best_epoch": result.best.number,
         "seconds": round(seconds, 1),
+        "cpu_seconds": round(cpu_seconds, 1),  # Tells how long it takes where nothing else runs.
     }
 
 
@@ -102,9 +103,9 @@ def main() -> None:
         known = json.loads(out.read_text()) if out.exists() else {}
         out.parent.mkdir(exist_ok=True)
         out.write_text(json.dumps(known | {wanted: found}, indent=1) + "\n")
-        seconds = max(one["seconds"] for one in found["runs"])
+        seconds = max(one["cpu_seconds"] for one in found["runs"])
         accuracies = f"{found['mean_test_accuracy']:.2f} +- {found['std_test_accuracy'] or 0:.2f}"
-        print(f"{wanted}: {accuracies} % on {arguments.dataset}, at most {seconds} s a run", flush=True)
+        print(f"{wanted}: {accuracies} % on {arguments.dataset}, at most {seconds} CPU-seconds a run", flush=True)
 
 
 if __name__ == "__main__":
