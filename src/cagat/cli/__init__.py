@@ -11,6 +11,7 @@ from cagat.cli.demo import demo
 from cagat.cli.models import models
 from cagat.cli.train import train
 from cagat.cli.trained import embed, evaluate, predict
+from cagat.cli.tune import tune
 
 app = typer.Typer(
     name="cagat",
@@ -24,6 +25,7 @@ app.command()(train)
 app.command()(predict)
 app.command()(evaluate)
 app.command()(embed)
+app.command()(tune)
 app.command()(bench)
 app.command()(models)
 app.add_typer(data.app, name="data")

@@ -175,6 +175,11 @@ _RANGES: dict[str, tuple[float, float]] = {
 }
 
 
+def _shown(value: Any) -> str:
+    """A value in a message: of a list or the like only what it is, since YAML can make them endless."""
+    return repr(value) if isinstance(value, (bool, int, float, str)) else f"a {type(value).__name__}"
+
+
 def _converted(key: str, value: Any, kind: Any) -> Any:
     """The value as the type of its field."""
     if get_origin(kind) in (Union, types.UnionType):
@@ -187,7 +192,7 @@ def _converted(key: str, value: Any, kind: Any) -> Any:
         # YAML reads `no` as false and `none` as a word; say what is there, not what it became.
         if value in get_args(kind):
             return value
-        raise ConfigError(f"{key} must be one of {', '.join(get_args(kind))}, but is {value!r}.")
+        raise ConfigError(f"{key} must be one of {', '.join(get_args(kind))}, but is {_shown(value)}.")
     if kind is float and isinstance(value, (int, float, str)) and not isinstance(value, bool):
         # YAML 1.1 takes 5e-4 for a word: only 5.0e-4 is a number to it.
         try:
@@ -201,4 +206,4 @@ def _converted(key: str, value: Any, kind: Any) -> Any:
     elif kind is str and isinstance(value, (int, float)) and not isinstance(value, bool):
         return str(value)
     names = {bool: "true or false", int: "a whole number", float: "a finite number", str: "a word"}
-    raise ConfigError(f"{key} must be {names[kind]}, but is {value!r}.")
+    raise ConfigError(f"{key} must be {names[kind]}, but is {_shown(value)}.")

@@ -8,6 +8,8 @@ import yaml
 
 from cagat.errors import ConfigError
 
+_LARGEST = 1_000_000
+
 
 def read_config(path: Path) -> dict[str, Any]:
     """The keys and values of a configuration file; only plain values, nothing that YAML could execute."""
@@ -17,9 +19,11 @@ def read_config(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: there is no such file.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read ({error}).") from error
+    if len(text) > _LARGEST:
+        raise ConfigError(f"{path}: is larger than {_LARGEST} characters, so it is no configuration.")
     try:
         values = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
         raise ConfigError(f"{path}: is not YAML with plain values: {error}") from error
     if values is None:
         return {}

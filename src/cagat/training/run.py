@@ -264,7 +264,7 @@ class Run:
 
 def _wherever_started(dataset: str) -> str:
     """The name of a graph, or its path such that it is found from any directory."""
-    return dataset if is_name(dataset) else str(Path(dataset).absolute())
+    return str(Path(dataset).absolute()) if not is_name(dataset) and Path(dataset).exists() else dataset
 
 
 def _description(config: TrainConfig, problem: Problem) -> Description:

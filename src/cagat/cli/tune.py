@@ -1,0 +1,106 @@
+"""`cagat tune`: search for a configuration."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cagat.cli.messages import show_messages
+
+if TYPE_CHECKING:
+    from cagat.experiments.tuning import Search
+
+
+def tune(
+    out: Annotated[Path, typer.Option(help="The directory of the search; one that is there is gone on with.")],
+    model: Annotated[str, typer.Option(help="Which model.")] = "cagat",
+    dataset: Annotated[list[str] | None, typer.Option(help="A graph, or several (default: cora).")] = None,
+    labels: Annotated[list[int] | None, typer.Option(help="Training nodes a class, or several (default: 20).")] = None,
+    splits: Annotated[int, typer.Option(min=1, max=1000, help="Splits of each; their seeds start at 100.")] = 3,
+    trials: Annotated[int, typer.Option(min=1, help="Configurations to try in all.")] = 50,
+    epochs: Annotated[int, typer.Option(min=1, help="The largest number of epochs of a fit.")] = 10_000,
+    patience: Annotated[int, typer.Option(min=1, help="Epochs to wait for a lower validation loss.")] = 100,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes that work at once.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Of the search.")] = 0,
+    space: Annotated[Path | None, typer.Option(help="A YAML file like configs/search.yaml: what to search.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Where published graphs are looked for and put.")] = None,
+) -> None:
+    """Search for the configuration with the best mean validation accuracy.
+
+    Only validation nodes judge, of splits with seeds from 100 on: the splits that tables report have smaller ones. The
+    presets of the model are tried first. Interrupt at will and give the same command again to go on.
+
+    The directory gets best.yaml (for `cagat train --config`), search.png, trials.csv, and study.db and fits.jsonl, with
+    which a search goes on.
+    """
+    show_messages()
+    from cagat.experiments.tuning import Search, TuneOptions
+    from cagat.training.run_directory import RunDirectory
+
+    options = TuneOptions(
+        out=out,
+        model=model,
+        datasets=tuple(dataset or ["cora"]),
+        labels=tuple(labels or [20]),
+        splits=splits,
+        trials=trials,
+        epochs=epochs,
+        patience=patience,
+        jobs=jobs,
+        seed=seed,
+        space=space,
+        data_dir=None if data_dir is None else str(data_dir),
+    )
+    with RunDirectory(out).locked():
+        search = Search.open(options)
+        try:
+            _run(search)
+        except KeyboardInterrupt:
+            typer.echo(f"Interrupted after {search.finished} trials. Give the same command again to go on.", err=True)
+            _report(search)
+            raise typer.Exit(130) from None
+        _report(search)
+
+
+def _run(search: "Search") -> None:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn(), TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        task = bars.add_task("trials", total=search.options.trials, completed=search.finished)
+        fits = bars.add_task("fits of this trial", total=len(search.options.cells()))
+
+        def after_trial() -> None:
+            best = search.best()
+            text = "trials" if best is None else f"trials, best {100 * (best.value or 0):.2f} %"
+            bars.update(task, completed=search.finished, description=text)
+            if not console.is_terminal:
+                console.print(f"{search.finished} of {search.options.trials} {text}")
+
+        search.run(lambda done, total: bars.update(fits, completed=done, total=total), after_trial)
+
+
+def _report(search: "Search") -> None:
+    from cagat.experiments.search_report import write_report
+
+    best = search.best()
+    if best is None:
+        typer.echo("No trial has done all its fits yet.")
+        return
+    write_report(search)
+    typer.echo(
+        f"Best of {search.finished} trials: {100 * (best.value or 0):.2f} % of the validation nodes right\n"
+        f"Try it: cagat train --config {search.options.out / 'best.yaml'}"
+    )

@@ -1,0 +1,42 @@
+"""What a search found, as files."""
+
+import csv
+import io
+from datetime import date
+from importlib.metadata import version
+from typing import Any
+
+from cagat.experiments.search_picture import draw_search
+from cagat.experiments.tuning import FIRST_SEED, Search
+from cagat.training.config_file import config_text
+from cagat.whole_file import written_whole
+
+
+def write_report(search: Search) -> None:
+    """Write the best configuration, the picture and the table of a search that has a best trial."""
+    best, options = search.best(), search.options
+    assert best is not None
+    seeds = f"{FIRST_SEED} to {FIRST_SEED + options.splits - 1}"
+    comments = (
+        f"The best of {search.finished} configurations that cagat tune tried, on {date.today().isoformat()}, with "
+        f"cagat {version('cagat')}, torch {version('torch')} and optuna {version('optuna')}.",
+        f"Mean validation accuracy {100 * (best.value or 0):.2f} %: {', '.join(options.datasets)}; "
+        f"{', '.join(map(str, options.labels))} labels a class; splits with the seeds {seeds}.",
+        "No test label was looked at.",
+    )
+    text = config_text({"model": options.model, **best.params}, comments)
+    written_whole(options.out / "best.yaml", lambda stream: stream.write(text.encode()))
+    written_whole(options.out / "trials.csv", lambda stream: stream.write(_table(search).encode()))
+    draw_search(search.study.trials, best, options.out / "search.png")
+
+
+def _table(search: Search) -> str:
+    trials = [trial for trial in search.study.trials if trial.state.is_finished()]
+    keys = sorted({key for trial in trials for key in trial.params})
+    lines = io.StringIO()
+    writer = csv.writer(lines, lineterminator="\n")
+    writer.writerow(["trial", "state", "val_accuracy", "fits", *keys])
+    for trial in trials:
+        row: list[Any] = [trial.number, trial.state.name.lower(), trial.value, len(trial.intermediate_values)]
+        writer.writerow([*row, *(trial.params.get(key) for key in keys)])
+    return lines.getvalue()

@@ -1,0 +1,67 @@
+"""What a search may try."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cagat import configs
+from cagat.errors import ConfigError
+from cagat.models import card
+from cagat.models.registry import nearest
+from cagat.training.config_file import read_config
+
+if TYPE_CHECKING:
+    import optuna
+
+
+class SearchSpace:
+    """The keys of a configuration that a search may set, and to what.
+
+    Args:
+        ranges: For each key `{choices: [...]}`, or `{low: ..., high: ...}` with or without `log: true`.
+    """
+
+    def __init__(self, ranges: Mapping[str, Mapping[str, Any]]) -> None:
+        self.ranges = dict(ranges)
+        for key, span in self.ranges.items():
+            fits = isinstance(span, dict) and (
+                set(span) == {"choices"} or {"low", "high"} <= set(span) <= {"low", "high", "log"}
+            )
+            if not fits:
+                raise ConfigError(
+                    f"The search space of {key} must have choices, or low and high (and perhaps log), but is {span!r}."
+                )
+
+    @classmethod
+    def of(cls, model: str, path: Path | None = None) -> "SearchSpace":
+        """The part of a file, or of our own, that a model has use for."""
+        ranges = read_config(Path(configs.__path__[0]) / "search.yaml" if path is None else path)
+        known = card(model).preset()
+        if path is not None:
+            for key in ranges:
+                if key not in known:
+                    raise ConfigError(f"{path}: {model} has no {key!r} to search.{nearest(str(key), known)}")
+        return cls({key: span for key, span in ranges.items() if key in known})
+
+    def suggest(self, trial: "optuna.Trial") -> dict[str, Any]:
+        """Let a trial choose."""
+        return {key: _suggest(trial, key, span) for key, span in self.ranges.items()}
+
+    def contains(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Those values that the space could have chosen."""
+        return {key: value for key, value in values.items() if key in self.ranges and _within(value, self.ranges[key])}
+
+
+def _suggest(trial: "optuna.Trial", key: str, span: Mapping[str, Any]) -> Any:
+    if "choices" in span:
+        return trial.suggest_categorical(key, span["choices"])
+    low, high = span["low"], span["high"]
+    if isinstance(low, int) and isinstance(high, int):
+        return trial.suggest_int(key, low, high, log=span.get("log", False))
+    return trial.suggest_float(key, low, high, log=span.get("log", False))
+
+
+def _within(value: Any, span: Mapping[str, Any]) -> bool:
+    if "choices" in span:
+        return value in span["choices"]
+    return bool(span["low"] <= value <= span["high"])

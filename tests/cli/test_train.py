@@ -1,0 +1,200 @@
+import io
+import json
+import signal
+import subprocess
+import sys
+import time
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+import yaml
+
+from cagat import data
+from cagat.cli import main
+
+OWN_GRAPH = Path(__file__).parents[2] / "examples" / "own-graph"
+GRAPH = "synthetic:nodes=90,degree=4,classes=3,features=8,seed=0"
+SMALL = ("--dataset", GRAPH, "--labels", "5", "--val-labels", "5", "--hidden", "4", "--heads", "2", "--threads", "1")
+KEYS = [
+    "dataset", "model", "labels_per_class", "seed", "epochs", "best_epoch", "val_loss", "val_accuracy",
+    "test_accuracy", "seconds", "run_dir",
+]  # fmt: skip
+
+
+class Done(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def cagat(*arguments: object, cwd: Path | None = None) -> Done:
+    """Run the command line in this process, which has all modules loaded."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", ["cagat", *map(str, arguments)])
+        if cwd is not None:
+            patch.chdir(cwd)
+        try:
+            main()
+            code = 0
+        except SystemExit as end:
+            code = end.code or 0
+    return Done(code, out.getvalue(), err.getvalue())
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("cli") / "run"
+    done = cagat("train", *SMALL, "--epochs", 8, "--out", path)
+    assert done.returncode == 0, done.stderr
+    assert "test accuracy" in done.stdout
+    assert str(path) in done.stdout
+    return path
+
+
+def test_json_is_the_only_line_of_standard_output(tmp_path):
+    done = cagat("train", *SMALL, "--epochs", 2, "--seed", 1, "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert list(result) == KEYS
+    assert (result["seed"], result["epochs"], result["labels_per_class"], result["model"]) == (1, 2, 5, "cagat")
+    # Without --out, a directory of its own under runs/.
+    assert (tmp_path / result["run_dir"] / "model.safetensors").exists()
+    assert Path(result["run_dir"]).parts[0] == "runs"
+
+
+def test_a_flag_wins_over_the_file_and_the_file_over_the_preset(tmp_path):
+    (tmp_path / "c.yaml").write_text(f"dataset: {GRAPH}\nlabels: 5\nval-labels: 5\nepochs: 9\nlam: 0.9\nout: here\n")
+    done = cagat("train", "--config", "c.yaml", "--epochs", 1, "--no-feedback", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    written = yaml.safe_load((tmp_path / "here" / "config.yaml").read_text())
+    assert (written["epochs"], written["lam"], written["alpha"], written["feedback"]) == (1, 0.9, 0.4, False)
+
+
+def test_every_flag_of_the_contract_is_there(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    text = cagat("train", "--help").stdout
+    flags = (
+        "--dataset --data-dir --feature-norm --model --preset --labels --val-labels --seed --epochs --patience --lr "
+        "--weight-decay --hidden --heads --dropout --attention-dropout --alpha --lam --xi --rounds --steps --support "
+        "--affinity --feedback --normalization --learn-coefficients --device --threads --deterministic --out --config "
+        "--json --resume --tensorboard"
+    )
+    for flag in flags.split():
+        assert flag in text, flag
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "code"),
+    [
+        (("--alpha", "2"), "alpha must be from 0 to 1", 1),
+        (("--alpha", "x"), "'--alpha'", 2),
+        (("--alhpa", "0.5"), "--alpha", 2),
+        (("--model", "gta"), "Did you mean gat", 1),
+        (("--device", "gpu7"), "There is no device 'gpu7'", 1),
+        (("--dataset", "coar"), "Did you mean cora", 1),
+        (("--labels", "5000"), "labelled nodes", 1),
+        (("--config", "nowhere.yaml"), "there is no such file", 1),
+        (("--resume", "nowhere"), "there is no run to resume", 1),
+        (("--resume", "nowhere", "--lr", "1"), "only --epochs and --patience may change, not --lr", 1),
+    ],
+)
+def test_bad_input_is_one_message(tmp_path, arguments, message, code):
+    done = cagat("train", *arguments, cwd=tmp_path)
+    assert done.returncode == code
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) in ([], [tmp_path / "runs"])
+
+
+def test_a_diverging_run_exits_with_3(tmp_path):
+    wild = ("--lr", 1000, "--weight-decay", 1000, "--feature-norm", "none")
+    done = cagat("train", *SMALL, *wild, "--out", tmp_path / "run")
+    assert done.returncode == 3
+    assert "in epoch" in done.stderr
+    assert "Try a smaller --lr" in done.stderr
+
+
+def test_control_c_keeps_the_best_and_can_be_resumed(tmp_path):
+    command = [sys.executable, "-m", "cagat", "train", *SMALL, "--epochs", "10000", "--patience", "10000"]
+    command += ["--out", str(tmp_path / "run"), "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    metrics = tmp_path / "run" / "metrics.jsonl"
+    deadline = time.monotonic() + 60
+    while not (metrics.exists() and metrics.read_text().count("\n") > 3):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Go on with: cagat train --resume" in err
+    assert "Traceback" not in err
+    stopped = json.loads(out)
+    assert cagat("evaluate", tmp_path / "run").returncode == 0
+    done = cagat("train", "--resume", tmp_path / "run", "--epochs", stopped["epochs"] + 2, "--json")
+    assert json.loads(done.stdout)["epochs"] == stopped["epochs"] + 2
+
+
+def test_predict_writes_what_the_run_wrote(run, tmp_path):
+    done = cagat("predict", run, "--out", tmp_path / "p.csv")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "p.csv").read_bytes() == (run / "predictions.csv").read_bytes()
+
+
+def test_predict_on_a_new_graph(run, tmp_path):
+    new = GRAPH.replace("nodes=90", "nodes=40")
+    done = cagat("predict", run, "--dataset", new, "--out", tmp_path / "p.parquet")
+    assert done.returncode == 0, done.stderr
+    table = pyarrow.parquet.read_table(tmp_path / "p.parquet").to_pydict()
+    assert len(table["node"]) == 40
+    assert set(table["split"]) == {""}
+
+
+@pytest.mark.parametrize(
+    ("dataset", "out", "message"),
+    [
+        (GRAPH.replace("features=8", "features=9"), "p.csv", "has 9 features, but the model was trained on 8"),
+        (None, "p.xls", "must end in .csv or .parquet"),
+    ],
+)
+def test_predict_refuses(run, tmp_path, dataset, out, message):
+    done = cagat("predict", run, *(("--dataset", dataset) if dataset else ()), "--out", tmp_path / out)
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert not (tmp_path / out).exists()
+
+
+def test_evaluate(run):
+    done = cagat("evaluate", run, "--json")
+    found = json.loads(done.stdout)
+    assert found["sizes"] == {"train": 15, "val": 15, "test": 60}
+    assert found["accuracy"]["test"] == json.loads((run / "result.json").read_text())["test_accuracy"]
+    assert sum(row["nodes"] for row in found["classes"]) == 60
+    hits = sum(row["nodes"] * row["recall"] for row in found["classes"])
+    assert hits / 60 == pytest.approx(found["accuracy"]["test"])
+    assert "test" in cagat("evaluate", run).stdout
+
+
+def test_embed(run, tmp_path):
+    assert cagat("embed", run, "--out", tmp_path / "e.npz").returncode == 0
+    assert cagat("embed", run, "--out", tmp_path / "e.parquet").returncode == 0
+    arrays = np.load(tmp_path / "e.npz", allow_pickle=False)
+    table = pyarrow.parquet.read_table(tmp_path / "e.parquet")
+    assert arrays["embedding"].shape == (90, 8)
+    assert arrays["nodes"].tolist() == table["node"].to_pylist() == data.load(GRAPH).node_names
+    assert np.array_equal(np.stack([table[f"unit_{n}"].to_numpy() for n in range(8)], axis=1), arrays["embedding"])
+    assert "must end in" in cagat("embed", run, "--out", tmp_path / "e.csv").stderr
+
+
+def test_own_graph_as_in_the_example(tmp_path):
+    done = cagat("train", "--dataset", OWN_GRAPH, "--epochs", 30, "--out", tmp_path / "run", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["test_accuracy"] > 0.6
+    table = pyarrow.csv.read_csv(tmp_path / "run" / "predictions.csv")
+    assert table["node"][0].as_py() == "recipe-000"
+    assert "probability_italian" in table.column_names

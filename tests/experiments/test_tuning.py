@@ -1,0 +1,138 @@
+import csv
+import json
+
+import pytest
+import yaml
+
+from cagat import data
+from cagat.cli.tune import tune
+from cagat.errors import ConfigError
+from cagat.experiments import validation_score as scoring
+from cagat.experiments.search_report import write_report
+from cagat.experiments.search_space import SearchSpace
+from cagat.experiments.tuning import Search, TuneOptions
+from cagat.training import TrainConfig
+
+GRAPH = "synthetic:nodes=90,degree=4,classes=3,features=8,seed=0"
+
+
+def options(out, **changes) -> TuneOptions:
+    values = {"datasets": (GRAPH,), "labels": (5,), "splits": 2, "trials": 3, "epochs": 5}
+    return TuneOptions(out=out, **values | changes)
+
+
+def run(search: Search) -> int:
+    trials = []
+    search.run(lambda done, total: None, lambda: trials.append(1))
+    return len(trials)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory) -> Search:
+    search = Search.open(options(tmp_path_factory.mktemp("tune")))
+    assert run(search) == 3
+    write_report(search)
+    return search
+
+
+def test_the_preset_is_tried_first(found):
+    preset = TrainConfig.from_values({})
+    first = found.study.trials[0].params
+    assert {key: getattr(preset, key) for key in first} == first
+
+
+def test_splits_are_those_no_table_reports(found):
+    lines = [json.loads(line)["asked"] for line in (found.options.out / "fits.jsonl").read_text().splitlines()]
+    assert {line["seed"] for line in lines} == {100, 101}
+
+
+def test_the_best_has_the_highest_mean_and_can_be_trained(found):
+    out = found.options.out
+    best = found.best()
+    assert best.value == max(trial.value for trial in found.study.trials if trial.value is not None)
+    text = (out / "best.yaml").read_text()
+    assert "seeds 100 to 101" in text
+    assert TrainConfig.from_values(yaml.safe_load(text)).values().items() >= best.params.items()
+
+    rows = list(csv.DictReader((out / "trials.csv").open()))
+    assert [row["trial"] for row in rows] == ["0", "1", "2"]
+    assert (out / "search.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_score_is_that_of_the_validation_nodes(found):
+    line = json.loads((found.options.out / "fits.jsonl").read_text().splitlines()[0])
+    asked = dict(line["asked"])
+    cell = scoring.Cell(asked.pop("dataset"), asked.pop("labels"), asked.pop("seed"))
+    assert scoring.validation_score(asked, cell, None) == line["found"]
+
+
+def test_no_test_label_is_read(monkeypatch):
+    values, cell = {"epochs": 4}, scoring.Cell(GRAPH, 5, 100)
+    scoring._graph.cache_clear()
+    expected = scoring.validation_score(values, cell, None)
+    graph = scoring._graph(GRAPH, None)
+    split = data.split(graph.y, 5, 20, 100)
+    monkeypatch.setattr(data, "split", lambda *arguments, **rest: split)
+    graph.y[split.test] = (graph.y[split.test] + 1) % 3
+    assert scoring.validation_score(values, cell, None) == expected
+    scoring._graph.cache_clear()
+
+
+def test_an_interrupted_search_goes_on_and_fits_nothing_twice(tmp_path):
+    space = tmp_path / "space.yaml"
+    space.write_text("lam: {low: 0.1, high: 1.0}\nhidden: {choices: [4, 8]}\n")
+    search = Search.open(options(tmp_path, space=space))
+    fits = []
+
+    def interrupt(done, total):
+        fits.append(done)
+        if len(fits) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        search.run(interrupt, lambda: None)
+    lines = (tmp_path / "fits.jsonl").read_text().splitlines()
+    again = Search.open(options(tmp_path, space=space))
+    # What was under way is tried again, with the same values.
+    states = [trial.state.name for trial in again.study.trials]
+    assert states == ["COMPLETE", "FAIL", "WAITING"]
+    run(again)
+    assert again.finished == 3
+    values = [trial.params for trial in again.study.trials]
+    assert values[1] == values[2]
+    asked = [json.dumps(json.loads(line)["asked"]) for line in (tmp_path / "fits.jsonl").read_text().splitlines()]
+    assert len(asked) == len(set(asked))
+    assert asked[: len(lines)] == [json.dumps(json.loads(line)["asked"]) for line in lines]
+    assert run(Search.open(options(tmp_path, space=space))) == 0
+
+
+def test_a_search_for_something_else_is_not_mixed_in(found):
+    with pytest.raises(ConfigError, match=r"holds a search with splits=2, not 3\. Choose another --out"):
+        Search.open(options(found.options.out, splits=3))
+
+
+def test_spaces(tmp_path):
+    assert "lam" not in SearchSpace.of("gat").ranges
+    assert {"dropout", "weight_decay"} <= SearchSpace.of("gat").ranges.keys()
+    path = tmp_path / "space.yaml"
+    path.write_text("lma: {low: 0, high: 1}")
+    with pytest.raises(ConfigError, match=r"no 'lma' to search\. Did you mean lam"):
+        SearchSpace.of("cagat", path)
+    path.write_text("lam: [0, 1]")
+    with pytest.raises(ConfigError, match="search space of lam must have choices, or low and high"):
+        SearchSpace.of("cagat", path)
+
+
+def test_what_cannot_be_had_together_is_given_up(tmp_path):
+    path = tmp_path / "space.yaml"
+    path.write_text("support: {choices: [edges]}\naffinity: {choices: [full]}\n")
+    search = Search.open(options(tmp_path / "out", space=path, trials=2))
+    run(search)
+    assert {trial.state.name for trial in search.study.trials[1:]} == {"PRUNED"}
+    assert search.best() is None
+
+
+def test_the_command(tmp_path, capsys):
+    tune(out=tmp_path / "t", dataset=[GRAPH], labels=[5], splits=1, trials=1, epochs=2, patience=5)
+    assert "Try it: cagat train --config" in capsys.readouterr().out
+    assert (tmp_path / "t" / "best.yaml").exists()

@@ -1,0 +1,329 @@
+import json
+import resource
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.csv
+import pytest
+import torch
+
+from cagat import data
+from cagat.errors import CagatError, DatasetError
+from cagat.training import DivergedError, Run, TrainConfig, TrainedRun
+from cagat.training.checkpoint import DamagedFileError, load_checkpoint, previous
+from cagat.training.run_directory import RunDirectory, RunError
+from cagat.whole_file import WriteError
+
+GRAPH = "synthetic:nodes=90,degree=4,classes=3,features=8,seed=0"
+SMALL = {"dataset": GRAPH, "labels": 5, "val_labels": 5, "hidden": 4, "heads": 2, "epochs": 12, "threads": 1}
+COMPARED = ("model.safetensors", "metrics.jsonl", "predictions.csv", "config.yaml")
+
+
+def start(out: Path, **changes) -> Run:
+    return Run.start(TrainConfig.from_values(SMALL | changes), out)
+
+
+def contents(run: Path) -> dict[str, bytes]:
+    return {name: (run / name).read_bytes() for name in COMPARED}
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("run") / "unbroken"
+    start(path).train()
+    return path
+
+
+def test_the_run_directory(unbroken):
+    names = {path.name for path in unbroken.iterdir()}
+    assert names >= {"config.yaml", "metrics.jsonl", "model.safetensors", "model.safetensors.sha256", "checkpoint.pt"}
+    assert names >= {"predictions.csv", "curves.png", "result.json"}
+    metrics = [json.loads(line) for line in (unbroken / "metrics.jsonl").read_text().splitlines()]
+    assert [line["epoch"] for line in metrics] == list(range(1, 13))
+    assert metrics[0].keys() == {"epoch", "loss", "val_loss", "val_accuracy"}
+    assert (unbroken / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_result_is_that_of_the_best_epoch(unbroken):
+    result = json.loads((unbroken / "result.json").read_text())
+    metrics = [json.loads(line) for line in (unbroken / "metrics.jsonl").read_text().splitlines()]
+    best = min(metrics, key=lambda line: line["val_loss"])
+    assert result["best_epoch"] == best["epoch"]
+    assert result["val_loss"] == pytest.approx(best["val_loss"])
+    assert result["val_accuracy"] == best["val_accuracy"]
+    assert (result["labels_per_class"], result["epochs"], result["run_dir"]) == (5, 12, str(unbroken))
+
+
+def test_predictions_agree_with_the_result(unbroken):
+    table = pyarrow.csv.read_csv(unbroken / "predictions.csv").to_pydict()
+    graph = data.load(GRAPH)
+    assert [str(node) for node in table["node"]] == graph.node_names
+    shares = [table[f"probability_{name}"] for name in graph.class_names]
+    assert all(sum(row) == pytest.approx(1) for row in zip(*shares, strict=True))
+    test = [node for node, part in enumerate(table["split"]) if part == "test"]
+    right = sum(str(table["predicted"][node]) == graph.class_names[graph.y[node]] for node in test)
+    assert right / len(test) == pytest.approx(json.loads((unbroken / "result.json").read_text())["test_accuracy"])
+    assert table["split"].count("train") == table["split"].count("val") == 15
+
+
+@pytest.mark.parametrize("stop_after", [1, 5, 11])
+def test_an_interrupted_run_resumes_to_the_same_bits(unbroken, tmp_path, stop_after):
+    run, done = start(tmp_path / "run"), []
+    run.train(lambda epoch, trainer: done.append(epoch), lambda: len(done) == stop_after)
+    assert not run.directory.result.exists()
+    # The best weights so far can be used.
+    assert TrainedRun(tmp_path / "run").evaluate().accuracy["train"] > 0
+    torch.rand(7)
+    Run.resume(tmp_path / "run").train()
+    assert contents(tmp_path / "run") == contents(unbroken)
+
+
+def test_a_run_that_got_further_than_its_checkpoint_resumes_to_the_same_bits(unbroken, tmp_path, monkeypatch):
+    run = start(tmp_path / "run")
+    run.save_every = 0
+
+    def die(epoch, trainer):
+        # After epoch 6 nothing is saved any more, as if the machine had stood still before it was killed.
+        if epoch.number == 6:
+            monkeypatch.setattr("cagat.training.run.save_checkpoint", lambda path, state: None)
+        if epoch.number == 9:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run.train(die)
+    monkeypatch.undo()
+    assert len(run.directory.metrics.read_text().splitlines()) == 9
+    Run.resume(tmp_path / "run").train()
+    assert contents(tmp_path / "run") == contents(unbroken)
+
+
+def test_a_finished_run_is_not_run_again(unbroken):
+    before = (unbroken / "model.safetensors").stat().st_mtime_ns
+    result = Run.resume(unbroken).train(lambda epoch, trainer: pytest.fail("an epoch was run"))
+    assert (unbroken / "model.safetensors").stat().st_mtime_ns == before
+    assert result.epochs == 12
+
+
+def test_a_finished_run_can_be_prolonged(unbroken, tmp_path):
+    start(tmp_path / "run", epochs=7).train()
+    Run.resume(tmp_path / "run", epochs=12).train()
+    assert contents(tmp_path / "run") == contents(unbroken)
+
+
+def test_same_seed_same_bits_and_another_seed_others(unbroken, tmp_path):
+    torch.rand(3)
+    start(tmp_path / "same").train()
+    assert contents(tmp_path / "same") == contents(unbroken)
+    start(tmp_path / "other", seed=1).train()
+    assert (tmp_path / "other/model.safetensors").read_bytes() != (unbroken / "model.safetensors").read_bytes()
+
+
+def test_deterministic_is_the_same_with_any_number_of_threads(tmp_path):
+    weights = set()
+    for threads in (1, 2, 4):
+        start(tmp_path / str(threads), threads=threads, deterministic=True, epochs=3).train()
+        weights.add((tmp_path / str(threads) / "model.safetensors").read_bytes())
+    assert len(weights) == 1
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
+def test_labels_of_test_nodes_are_not_read(unbroken, tmp_path, monkeypatch):
+    load = data.load
+
+    def with_false_labels(*arguments, **options):
+        graph = load(*arguments, **options)
+        test = data.split(graph.y, 5, 5, 0).test
+        graph.y[test] = graph.y[test].flip(0)
+        return graph
+
+    split = data.split(load(GRAPH).y, 5, 5, 0)
+    monkeypatch.setattr(data, "load", with_false_labels)
+    # The split is a function of the labels, so it is held as it was.
+    monkeypatch.setattr(data, "split", lambda *arguments, **options: split)
+    start(tmp_path / "run").train()
+    for name in ("model.safetensors", "metrics.jsonl", "predictions.csv"):
+        assert (tmp_path / "run" / name).read_bytes() == (unbroken / name).read_bytes()
+    results = [json.loads((path / "result.json").read_text()) for path in (tmp_path / "run", unbroken)]
+    assert results[0]["test_accuracy"] != results[1]["test_accuracy"]
+
+
+def test_the_split_that_came_with_the_graph_is_used(tmp_path):
+    graph = data.load(GRAPH)
+    for name, mask in data.split_fractions(graph.y, 0.2, 0.2, seed=1).masks(90).items():
+        graph[name] = mask
+    data.save(graph, tmp_path / "graph.npz")
+    values = {key: value for key, value in SMALL.items() if "labels" not in key} | {
+        "dataset": str(tmp_path / "graph.npz")
+    }
+    result = Run.start(TrainConfig.from_values(values), tmp_path / "run").train()
+    assert result.labels_per_class is None
+    assert TrainedRun(tmp_path / "run").evaluate().sizes["train"] == int(graph.train_mask.sum())
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "empty"])
+def test_a_damaged_checkpoint_is_noticed_and_the_one_before_it_taken(unbroken, tmp_path, damage, caplog):
+    run = start(tmp_path / "run")
+    run.save_every = 0
+    run.train(should_stop=lambda: True)
+    path = run.directory.checkpoint
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    path.write_bytes({"flip": content, "cut": content[: len(content) // 3], "empty": b""}[damage])
+    with pytest.raises(DamagedFileError, match="is damaged or cut short"):
+        load_checkpoint(path)
+    Run.resume(tmp_path / "run").train()
+    assert "Going on from the one before it, checkpoint.previous.pt" in caplog.text
+    assert contents(tmp_path / "run") == contents(unbroken)
+
+
+def test_damage_of_both_checkpoints_is_an_error(tmp_path):
+    run = start(tmp_path / "run")
+    run.train(should_stop=lambda: True)
+    run.directory.checkpoint.write_bytes(b"no")
+    previous(run.directory.checkpoint).write_bytes(b"no")
+    with pytest.raises(DamagedFileError, match=r"checkpoint.previous.pt: is damaged"):
+        Run.resume(tmp_path / "run").train()
+
+
+def test_every_flipped_bit_of_a_checkpoint_is_noticed(unbroken, tmp_path):
+    content = (unbroken / "checkpoint.pt").read_bytes()
+    path = tmp_path / "checkpoint.pt"
+    torch.manual_seed(0)
+    for position in [*torch.randint(len(content), (100,)).tolist(), len(content) - 1, len(content) - 65]:
+        changed = bytearray(content)
+        changed[position] ^= 1 << (position % 8)
+        path.write_bytes(changed)
+        with pytest.raises(DamagedFileError):
+            load_checkpoint(path)
+
+
+def test_torch_itself_reads_a_checkpoint(unbroken):
+    state = torch.load(unbroken / "checkpoint.pt", weights_only=True)
+    assert state["trainer"]["history"].shape == (12, 3)
+
+
+def test_damaged_weights_are_noticed(unbroken, tmp_path):
+    start(tmp_path / "run", epochs=1).train()
+    path = tmp_path / "run" / "model.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(DamagedFileError, match=r"its sha256 is not the one in model.safetensors.sha256.*--resume"):
+        TrainedRun(tmp_path / "run")
+
+
+def test_a_loss_that_is_no_number_stops_the_run(tmp_path, monkeypatch):
+    run = start(tmp_path / "run")
+    run.save_every = 0
+    epochs = []
+
+    def spoil(epoch, trainer):
+        epochs.append(epoch)
+        if epoch.number == 4:
+            with torch.no_grad():
+                next(trainer.model.parameters()).fill_(float("nan"))
+
+    with pytest.raises(DivergedError, match=r"became nan in epoch 5\. Try .*--lr.*checkpoint.pt") as error:
+        run.train(spoil)
+    assert error.value.exit_code == 3
+    assert len(epochs) == 4
+    weights = load_checkpoint(previous(run.directory.checkpoint))["trainer"]["model"]
+    assert all(weight.isfinite().all() for weight in weights.values())
+
+
+def test_a_too_large_learning_rate_is_told(tmp_path):
+    with pytest.raises(DivergedError, match="in epoch"):
+        start(tmp_path / "run", lr=1e3, weight_decay=1e3, epochs=200, patience=200, feature_norm="none").train()
+    weights = load_checkpoint(tmp_path / "run" / "checkpoint.pt")["trainer"]["model"]
+    assert all(weight.isfinite().all() for weight in weights.values())
+
+
+def test_a_full_disk_is_told_and_keeps_the_checkpoint(tmp_path):
+    run = start(tmp_path / "run")
+    run.save_every = 0
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    kept = {}
+
+    def fill(epoch, trainer):
+        if epoch.number == 3:
+            kept["epochs"] = len(load_checkpoint(run.directory.checkpoint)["trainer"]["history"])
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+
+    try:
+        with pytest.raises(WriteError, match=r"checkpoint.pt: cannot be written .*Make room"):
+            run.train(fill)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert len(load_checkpoint(run.directory.checkpoint)["trainer"]["history"]) == kept["epochs"] == 2
+    assert not list((tmp_path / "run").glob(".*.part"))
+
+
+def test_a_place_that_cannot_be_written_is_told_before_any_work(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr("cagat.training.run.Problem.load", lambda config: pytest.fail("the graph was loaded"))
+    with pytest.raises(WriteError, match=r"cannot be written .* another place"):
+        start(tmp_path / "file" / "run").train()
+
+
+def test_a_run_is_not_overwritten(unbroken):
+    with pytest.raises(RunError, match=r"holds a run already.*--resume"):
+        start(unbroken)
+
+
+def test_two_trainings_do_not_share_a_directory(tmp_path):
+    run = start(tmp_path / "run")
+    with RunDirectory(tmp_path / "run").locked(), pytest.raises(RunError, match="another training is at work"):
+        run.train()
+
+
+def test_a_failed_start_leaves_nothing_behind(tmp_path):
+    with pytest.raises(DatasetError):
+        start(tmp_path / "run", dataset=str(tmp_path / "nowhere")).train()
+    with pytest.raises(CagatError, match="affinity"):
+        start(tmp_path / "run", support="edges", affinity="full").train()
+    assert not (tmp_path / "run").exists()
+
+
+def test_nothing_to_resume(tmp_path):
+    with pytest.raises(RunError, match=r"there is no run to resume\. Start one"):
+        Run.resume(tmp_path)
+    with pytest.raises(RunError, match="there is no trained model"):
+        TrainedRun(tmp_path)
+
+
+def test_another_configuration_or_graph_is_not_resumed(tmp_path):
+    start(tmp_path / "run").train(should_stop=lambda: True)
+    run = Run.resume(tmp_path / "run")
+    run.config = replace(run.config, lr=0.1)
+    with pytest.raises(RunError, match=r"lr is 0.1 now, but was 0.005"):
+        run.train()
+    run.config = replace(run.config, lr=0.005, dataset=GRAPH.replace("seed=0", "seed=1"))
+    with pytest.raises(RunError, match="the graph is not the one"):
+        run.train()
+
+
+def test_tensorboard_gets_every_epoch_once(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    start(tmp_path / "run", tensorboard=True, epochs=6).train(should_stop=lambda: True)
+    Run.resume(tmp_path / "run").train()
+    events = EventAccumulator(str(tmp_path / "run" / "tensorboard")).Reload()
+    assert [event.step for event in events.Scalars("loss/val")] == [1, 2, 3, 4, 5, 6]
+
+
+def test_saving_every_two_seconds_takes_no_time(tmp_path, monkeypatch):
+    saves = []
+    monkeypatch.setattr("cagat.training.run.save_checkpoint", lambda path, state: saves.append(state))
+    start(tmp_path / "run").train()
+    assert len(saves) <= 4  # At the start, at the end, and now and then on a slow machine.
+
+
+def test_training_and_evaluation_are_one_pass_each(tmp_path, monkeypatch):
+    passes = []
+    from cagat import CaGAT
+
+    forward = CaGAT.forward
+    monkeypatch.setattr(CaGAT, "forward", lambda self, *inputs: passes.append(self.training) or forward(self, *inputs))
+    start(tmp_path / "run", epochs=3).train()
+    # Of every epoch one training pass and one for loss and accuracy together; at the end one for all the files.
+    assert passes == [True, False] * 3 + [False]
