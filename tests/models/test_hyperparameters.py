@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 
 from cagat.errors import ConfigError
@@ -10,6 +11,8 @@ from cagat.models.hyperparameters import check_hyperparameter
     ("key", "value"),
     [
         ("hidden", 1),
+        ("hidden", np.int64(8)),
+        ("dropout", np.float32(0.5)),
         ("dropout", 0),
         ("dropout", 1.0),
         ("alpha", 0.1),

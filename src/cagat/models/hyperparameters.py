@@ -1,6 +1,7 @@
 """What the values of a configuration must be, whichever model takes them."""
 
 import math
+import numbers
 from dataclasses import dataclass
 
 from cagat.errors import ConfigError
@@ -17,11 +18,10 @@ class _Number:
     whole: bool = False
 
     def __contains__(self, value: Value) -> bool:
-        kind = int if self.whole else (int, float)
-        # True is an int to Python, but nobody means 1 unit by it.
-        return isinstance(value, kind) and not isinstance(value, bool) and self._in_range(value)
-
-    def _in_range(self, value: float) -> bool:
+        # NumPy's numbers are numbers, too. True is an int to Python, but nobody means 1 unit by it.
+        kind = numbers.Integral if self.whole else numbers.Real
+        if isinstance(value, (bool, str)) or not isinstance(value, kind):
+            return False
         return self.low <= value <= self.high and math.isfinite(value)
 
     def __str__(self) -> str:
