@@ -8,6 +8,7 @@ from cagat import __version__
 from cagat.cli import data
 from cagat.cli.bench import bench
 from cagat.cli.demo import demo
+from cagat.cli.models import models
 from cagat.cli.reproduce import repeated_options, reproduce
 from cagat.cli.train import train
 from cagat.cli.trained import embed, evaluate, predict
@@ -28,6 +29,7 @@ app.command()(embed)
 app.command()(tune)
 app.command()(reproduce)
 app.command()(bench)
+app.command()(models)
 app.add_typer(data.app, name="data")
 
 

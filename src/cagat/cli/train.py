@@ -30,6 +30,11 @@ def train(
     heads: Annotated[int | None, _option("Heads of a hidden layer.", _MODEL)] = None,
     dropout: Annotated[float | None, _option("Dropout on each layer's input.", _MODEL)] = None,
     attention_dropout: Annotated[float | None, _option("Dropout on the attention.", _MODEL)] = None,
+    decay_biases: Annotated[
+        bool | None, _option("Weight decay of biases, too (gat).", _MODEL, "--decay-biases/--no-decay-biases")
+    ] = None,
+    neighbours: Annotated[int | None, _option("Neighbours of a node that are sampled (cvd-pp).", _MODEL)] = None,
+    batch_size: Annotated[int | None, _option("Training nodes in a step (cvd-pp).", _MODEL)] = None,
     alpha: Annotated[float | None, _option("Share of context in the attention.", _CAGAT)] = None,
     lam: Annotated[float | None, _option("Share of aggregated features.", _CAGAT)] = None,
     xi: Annotated[float | None, _option("Weight of the affinity.", _CAGAT)] = None,

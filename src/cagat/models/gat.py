@@ -1,13 +1,14 @@
 """Graph attention networks, the baseline."""
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.nn import GATConv
 
 from cagat.models.node_classifier import NodeClassifier
+from cagat.models.parameter_groups import decay_only, weights_of
 
 
 class GAT(NodeClassifier):
@@ -20,6 +21,7 @@ class GAT(NodeClassifier):
         heads: Number of heads of the hidden layer. (default: ``8``)
         dropout: Dropout on the input of each layer in training. (default: ``0.6``)
         attention_dropout: Dropout on the attention in training. (default: ``0.6``)
+        decay_biases: Whether biases decay, as in the authors' code, or only weights. (default: ``True``)
 
     Shapes:
         - **input:** node features :math:`(n, F_{in})`; edges :math:`(2, |E|)`
@@ -31,6 +33,7 @@ class GAT(NodeClassifier):
         "heads": "heads",
         "dropout": "dropout",
         "attention_dropout": "attention_dropout",
+        "decay_biases": "decay_biases",
     }
 
     def __init__(
@@ -41,9 +44,11 @@ class GAT(NodeClassifier):
         heads: int = 8,
         dropout: float = 0.6,
         attention_dropout: float = 0.6,
+        decay_biases: bool = True,
     ) -> None:
         super().__init__()
         self.dropout = dropout
+        self.decay_biases = decay_biases
         self.conv1 = GATConv(in_channels, hidden_channels, heads, dropout=attention_dropout)
         self.conv2 = GATConv(hidden_channels * heads, out_channels, heads=1, concat=False, dropout=attention_dropout)
 
@@ -57,3 +62,7 @@ class GAT(NodeClassifier):
         x = F.dropout(x, self.dropout, self.training)
         x = F.elu(self.conv1(x, edge_index))
         return F.dropout(x, self.dropout, self.training)
+
+    def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
+        """All parameters decay, or all that are not biases."""
+        return decay_only(self, list(self.parameters()) if self.decay_biases else weights_of(self), weight_decay)

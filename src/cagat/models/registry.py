@@ -10,14 +10,24 @@ from typing import Any
 import yaml
 
 from cagat.errors import ConfigError
+from cagat.models.hyperparameters import Value, check_hyperparameter
 from cagat.models.node_classifier import NodeClassifier
-
-Value = bool | int | float | str
 
 # Where each model is; what it is and how it is trained is in configs/models/NAME.yaml.
 _CLASSES = {
     "cagat": "cagat.models.cagat:CaGAT",
     "gat": "cagat.models.gat:GAT",
+    "gatv2": "cagat.models.gatv2:GATv2",
+    "gcn": "cagat.models.gcn:GCN",
+    "graphsage": "cagat.models.graphsage:GraphSAGE",
+    "appnp": "cagat.models.appnp:APPNP",
+    "sgc": "cagat.models.sgc:SGC",
+    "dgi": "cagat.models.dgi:DGI",
+    "cvd-pp": "cagat.models.cvd_pp:CVDPP",
+    "mlp": "cagat.models.mlp:MLP",
+    "logreg": "cagat.models.logreg:LogReg",
+    "labelprop": "cagat.models.labelprop:LabelProp",
+    "labelprop-nl": "cagat.models.labelprop_nl:LabelPropNL",
 }
 
 
@@ -85,9 +95,10 @@ def create(
     """
     known = card(name)
     arguments = known.network.hyperparameters
-    for key in hyperparameters:
+    for key, value in hyperparameters.items():
         if key not in arguments:
             raise ConfigError(f"{name} has no {key!r}.{nearest(key, arguments)}")
+        check_hyperparameter(name, key, value)
     values = {key: value for key, value in known.preset(preset).items() if key in arguments} | hyperparameters
     chosen: dict[str, Any] = {arguments[key]: value for key, value in values.items()}
     try:

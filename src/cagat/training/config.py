@@ -39,6 +39,9 @@ class TrainConfig:
         heads: Heads of a hidden layer.
         dropout: Dropout on each layer's input.
         attention_dropout: Dropout on the attention.
+        decay_biases: Whether biases decay, too, in a model that leaves the choice.
+        neighbours: How many neighbours of a node are sampled.
+        batch_size: Training nodes in a step.
         alpha: CaGAT's share of context; other models' share of what they start from.
         lam: Share of aggregated features.
         xi: Weight of the affinity.
@@ -72,6 +75,9 @@ class TrainConfig:
     heads: int | None = None
     dropout: float | None = None
     attention_dropout: float | None = None
+    decay_biases: bool | None = None
+    neighbours: int | None = None
+    batch_size: int | None = None
     alpha: float | None = None
     lam: float | None = None
     xi: float | None = None
@@ -158,6 +164,8 @@ _RANGES: dict[str, tuple[float, float]] = {
     "heads": (1, math.inf),
     "dropout": (0, 1),
     "attention_dropout": (0, 1),
+    "neighbours": (1, math.inf),
+    "batch_size": (1, math.inf),
     "alpha": (0, 1),
     "lam": (0, 1),
     "xi": (0, 1e30),

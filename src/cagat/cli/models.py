@@ -1,0 +1,37 @@
+"""`cagat models`: what can be trained."""
+
+import json
+from typing import Annotated
+
+import typer
+
+
+def models(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with every value.")] = False,
+) -> None:
+    """List the models with the papers they are from and their published configurations, the default first."""
+    from cagat.models.registry import card, names
+
+    cards = [card(name) for name in names()]
+    if as_json:
+        found = {
+            known.name: {
+                "title": known.title,
+                "paper": known.paper,
+                "link": known.link,
+                "default": known.default,
+                "presets": known.presets,
+            }
+            for known in cards
+        }
+        typer.echo(json.dumps(found, ensure_ascii=False))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("name", "model", "paper", "presets", box=None, pad_edge=False)
+    for known in cards:
+        presets = sorted(known.presets, key=lambda preset: preset != known.default)
+        table.add_row(known.name, known.title, known.paper, ", ".join(presets))
+    Console().print(table)
+    typer.echo("\nTrain one: cagat train --model NAME --preset PRESET. All their values: cagat models --json")

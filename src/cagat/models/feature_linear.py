@@ -1,0 +1,41 @@
+"""The first layer of a network whose features may be sparse."""
+
+from torch import Tensor
+from torch.nn import functional as F
+from torch_geometric.nn import Linear
+
+from cagat.nn import SparseFeatures
+from cagat.nn.arguments import as_features
+
+
+class FeatureLinear(Linear):  # type: ignore[misc]
+    r"""PyG's linear layer, with dropout on its input, for dense and for sparse features.
+
+    .. math::
+        Y = \mathrm{dropout}(X)\, W^T + b
+
+    A sparse :math:`X` makes it several times faster on bags of words: neither the dropout nor the product touches a
+    zero.
+
+    Args:
+        in_channels: Number of input features.
+        out_channels: Number of units.
+        dropout: Dropout on the input in training. (default: ``0``)
+        bias: Whether there is a :math:`b`. (default: ``True``)
+
+    Shapes:
+        - **input:** node features :math:`(n, F_{in})`, dense or sparse
+        - **output:** :math:`(n, F_{out})`
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, dropout: float = 0.0, bias: bool = True) -> None:
+        super().__init__(in_channels, out_channels, bias, weight_initializer="glorot", bias_initializer="zeros")
+        self.dropout = dropout
+
+    def forward(self, x: Tensor | SparseFeatures) -> Tensor:
+        """The transformed features."""
+        features = as_features(x)
+        if isinstance(features, SparseFeatures):
+            y = features.dropout(self.dropout, self.training).matmul(self.weight.t())
+            return y if self.bias is None else y + self.bias
+        return F.linear(F.dropout(features, self.dropout, self.training), self.weight, self.bias)

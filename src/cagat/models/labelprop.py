@@ -1,0 +1,99 @@
+"""Label propagation: the edges alone, without features."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch_geometric.nn import LabelPropagation
+from torch_geometric.utils import remove_self_loops
+
+from cagat.models.node_classifier import Labelled, NodeClassifier
+
+
+class LabelProp(NodeClassifier):
+    r"""Every node takes the mean of its neighbours, and labelled nodes keep their label.
+
+    The paper is `"Learning from Labeled and Unlabeled Data with Label Propagation"
+    <http://mlg.eng.cam.ac.uk/zoubin/papers/CMU-CALD-02-107.pdf>`_.
+
+    .. math::
+        F \leftarrow D^{-1} A F, \qquad F_{labelled} \leftarrow Y_{labelled}
+
+    What is learned is which nodes have which label, so it says nothing about another graph. :math:`A` has no
+    self-loops. A node that no label reaches belongs to all classes alike.
+
+    Args:
+        in_channels: Number of input features, which are not looked at.
+        out_channels: Number of classes.
+        num_steps: How often labels are propagated. (default: ``50``)
+
+    Shapes:
+        - **input:** node features :math:`(n, F_{in})`, of which only :math:`n` matters; edges :math:`(2, |E|)`; weights
+          :math:`(|E|)` *(optional)*
+        - **output:** the logarithms of probabilities :math:`(n, F_{out})`
+    """
+
+    nodes: Tensor
+    classes: Tensor
+    takes_sparse = True
+    inductive = False
+    solved_at_once = True
+    hyperparameters: ClassVar[Mapping[str, str]] = {"steps": "num_steps"}
+
+    def __init__(self, in_channels: int, out_channels: int, num_steps: int = 50) -> None:
+        super().__init__()
+        self.out_channels = out_channels
+        self.num_steps = num_steps
+        self.register_buffer("nodes", torch.empty(0, dtype=torch.long))
+        self.register_buffer("classes", torch.empty(0, dtype=torch.long))
+
+    def forward(self, x: Any, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+        """The logarithms of the classes' probabilities, finite also where a probability is 0."""
+        shares = self.embed(x, edge_index, edge_attr)
+        total = shares.sum(dim=1, keepdim=True)
+        uniform = torch.full_like(shares, 1 / self.out_channels)
+        return torch.where(total > 0, shares / total, uniform).clamp(min=torch.finfo(shares.dtype).tiny).log()
+
+    def embed(self, x: Any, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+        """How much of each class has reached each node."""
+        num_nodes = x.shape[0]
+        self._require_nodes(num_nodes)
+        start = torch.zeros(num_nodes, self.out_channels, device=edge_index.device)
+        start[self.nodes, self.classes] = 1
+        edges, weight = remove_self_loops(edge_index, edge_attr)
+        if weight is None:
+            weight = start.new_ones(edges.size(1))
+        return self.propagate(start, edges, weight.view(-1).to(start))
+
+    def propagate(self, start: Tensor, edges: Tensor, weight: Tensor) -> Tensor:
+        """Propagate labels along edges without self-loops."""
+        incoming = torch.zeros(start.size(0), device=start.device).index_add_(0, edges[1], weight)
+        share = weight / incoming[edges[1]].clamp(min=torch.finfo(weight.dtype).tiny)
+        labelled = self.nodes
+
+        def reset(shares: Tensor) -> Tensor:
+            shares[labelled] = start[labelled]
+            return shares
+
+        steps = LabelPropagation(self.num_steps, alpha=1.0)
+        shares: Tensor = steps(start, edges, edge_weight=share, post_step=reset)
+        return shares
+
+    def solve(self, inputs: tuple[Any, ...], train: Labelled) -> None:
+        """Take note of the labels."""
+        self.nodes, self.classes = train.nodes.clone(), train.classes.clone()
+
+    def _require_nodes(self, num_nodes: int) -> None:
+        if self.nodes.numel() and int(self.nodes.max()) >= num_nodes:
+            raise ValueError(
+                f"label propagation learned the label of node {int(self.nodes.max())}, but the graph has {num_nodes} "
+                "nodes; it labels only the graph that it was fitted to"
+            )
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        # As many labels as were saved, whatever there were before.
+        for name in ("nodes", "classes"):
+            if (saved := state_dict.get(prefix + name)) is not None:
+                setattr(self, name, torch.empty_like(saved, device=self.nodes.device))
+        super()._load_from_state_dict(state_dict, prefix, *args)

@@ -1,0 +1,55 @@
+"""Simplified graph convolution."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from cagat.models.feature_linear import FeatureLinear
+from cagat.models.node_classifier import NodeClassifier
+from cagat.models.personalized_pagerank import PersonalizedPageRank
+from cagat.nn import SparseFeatures
+from cagat.nn.arguments import as_features
+
+
+class SGC(NodeClassifier):
+    r"""The linear model of `"Simplifying Graph Convolutional Networks" <https://arxiv.org/abs/1902.07153>`_, Eq. (8).
+
+    .. math::
+        \hat{A}^K X W + b
+
+    It equals PyG's :class:`~torch_geometric.nn.SGConv`, but multiplies from the right: :math:`\hat{A}^K (X W)` has as
+    many columns as there are classes, and lets :math:`X` stay sparse.
+
+    Args:
+        in_channels: Number of input features.
+        out_channels: Number of classes.
+        K: Number of steps of the propagation. (default: ``2``)
+
+    Shapes:
+        - **input:** node features :math:`(n, F_{in})`, dense or sparse; edges :math:`(2, |E|)`; weights :math:`(|E|)`
+          *(optional)*
+        - **output:** logits :math:`(n, F_{out})`
+    """
+
+    takes_sparse = True
+    hyperparameters: ClassVar[Mapping[str, str]] = {"steps": "K"}
+
+    def __init__(self, in_channels: int, out_channels: int, K: int = 2) -> None:
+        super().__init__()
+        self.lin = FeatureLinear(in_channels, out_channels, bias=False)
+        self.bias = torch.nn.Parameter(torch.zeros(out_channels))
+        self.propagation = PersonalizedPageRank(K, alpha=0.0)
+
+    def forward(self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+        """The logits of all nodes."""
+        logits: Tensor = self.propagation(self.lin(x), edge_index, edge_attr) + self.bias
+        return logits
+
+    def embed(self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+        """The propagated features."""
+        features = as_features(x)
+        dense = features.to_dense() if isinstance(features, SparseFeatures) else features
+        propagated: Tensor = self.propagation(dense, edge_index, edge_attr)
+        return propagated

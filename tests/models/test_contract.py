@@ -1,0 +1,201 @@
+"""What holds for every model, whatever it is."""
+
+import json
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from cagat import data
+from cagat.errors import ConfigError
+from cagat.models import Labelled, card, create, names
+from cagat.nn import SparseFeatures
+from cagat.training import FitOptions, Run, TrainConfig, Trainer
+
+BAD = {
+    "hidden": [0, 2.5],
+    "layers": [0],
+    "heads": [-1],
+    "dropout": [2, -0.1, "half"],
+    "attention_dropout": [1.5],
+    "alpha": [-1, 2],
+    "lam": [3],
+    "xi": [-1e-3],
+    "rounds": [-1],
+    "steps": [-1, 0.5],
+    "support": ["all"],
+    "affinity": ["all"],
+    "normalization": ["column"],
+    "feedback": [1],
+    "learn_coefficients": ["yes"],
+    "weight_decay": [-1],
+    "neighbours": [0],
+    "batch_size": [0],
+    "decay_biases": [3],
+}
+
+
+@pytest.fixture(scope="module")
+def cora():
+    return data.load("cora", sparse=True)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def trainer(name, cora, seed=0) -> Trainer:
+    known = card(name)
+    split = data.split(cora.y, 20, 20, seed)
+    train, val = (Labelled(nodes, cora.y[nodes]) for nodes in (split.train, split.val))
+    values = known.preset()
+    x = data.normalize_features(cora.x, values["feature_norm"])
+    x = SparseFeatures.from_tensor(x) if known.network.takes_sparse else x.to_dense()
+    options = {key: values[key] for key in ("lr", "weight_decay", "patience") if key in values}
+    torch.manual_seed(seed)
+    model = create(name, 1433, 7)
+    return Trainer(model, (x, cora.edge_index, None), train, val, FitOptions(**options, epochs=3))
+
+
+def trained(name, cora, seed=0) -> Trainer:
+    fitted = trainer(name, cora, seed)
+    while not fitted.finished:
+        fitted.run_epoch()
+    fitted.finish()
+    return fitted
+
+
+@torch.no_grad()
+def logits_of(fitted: Trainer) -> torch.Tensor:
+    return fitted.model(*fitted.inputs)
+
+
+@pytest.mark.parametrize("name", names())
+def test_learns_and_predicts(name, cora):
+    fitted = trained(name, cora)
+    assert len(fitted.history) == (1 if fitted.model.solved_at_once else 3)
+    assert all(torch.tensor(epoch).isfinite().all() for epoch in fitted.history)
+    logits = logits_of(fitted)
+    assert logits.shape == (2485, 7)
+    assert logits.isfinite().all()
+    assert_close(logits.softmax(dim=1).sum(dim=1), torch.ones(2485))
+    with torch.no_grad():
+        hidden = fitted.model.embed(*fitted.inputs)
+    assert hidden.shape[0] == 2485
+    assert hidden.isfinite().all()
+    untrained = trainer(name, cora)
+    untrained.model.eval()
+    assert not torch.equal(logits_of(untrained), logits)
+
+
+@pytest.mark.parametrize("name", names())
+def test_the_seed_decides(name, cora):
+    first = logits_of(trained(name, cora))
+    torch.rand(17)  # Whatever was drawn before does not matter.
+    assert torch.equal(logits_of(trained(name, cora)), first)
+    assert not torch.equal(logits_of(trained(name, cora, seed=1)), first)
+
+
+@pytest.mark.parametrize("name", names())
+def test_saved_weights_predict_the_same(name, cora):
+    fitted = trained(name, cora)
+    saved = {key: weight.clone() for key, weight in fitted.model.state_dict().items()}
+    torch.manual_seed(99)
+    fresh = create(name, 1433, 7)
+    fresh.load_state_dict(saved)
+    with torch.no_grad():
+        assert torch.equal(fresh.eval()(*fitted.inputs), logits_of(fitted))
+
+
+@pytest.mark.parametrize("name", names())
+def test_resumes_to_the_bit(name, cora):
+    whole = trained(name, cora)
+    first = trainer(name, cora)
+    first.run_epoch()
+    state = first.state_dict()
+    torch.manual_seed(99)
+    second = trainer(name, cora)
+    second.load_state_dict(state)
+    while not second.finished:
+        second.run_epoch()
+    second.finish()
+    assert second.history == whole.history
+    assert torch.equal(logits_of(second), logits_of(whole))
+
+
+@pytest.mark.parametrize("name", names())
+def test_evaluation_is_not_random_and_takes_any_layout(name, cora):
+    fitted = trained(name, cora)
+    x, *edges = fitted.inputs
+    expected = logits_of(fitted)
+    assert torch.equal(logits_of(fitted), expected)
+    layouts = [x.to_dense(), x.to_dense().to_sparse_csr()] if fitted.model.takes_sparse else [x.clone()]
+    with torch.no_grad():
+        for layout in layouts:
+            assert_close(fitted.model(layout, *edges), expected, rtol=1e-3, atol=1e-3)
+        assert_close(fitted.model(x, edges[0]), expected)  # Edge weights may be left out.
+
+
+@pytest.mark.parametrize("name", names())
+def test_labels_of_test_nodes_are_not_read(name, cora, monkeypatch, tmp_path):
+    split = data.split(cora.y, 20, 20, 0)
+    results, weights = [], []
+    for shuffled in (False, True):
+        graph = cora.clone()
+        for part, mask in split.masks(2485).items():
+            graph[part] = mask
+        if shuffled:
+            order = torch.randperm(len(split.test), generator=torch.Generator().manual_seed(3))
+            graph.y[split.test] = graph.y[split.test[order]]
+        monkeypatch.setattr("cagat.training.problem.load_graph", lambda *_, graph=graph: graph)
+        config = TrainConfig.from_values({"model": name, "epochs": 2, "threads": 1})
+        out = tmp_path / str(shuffled)
+        Run.start(config, out).train()
+        result = json.loads((out / "result.json").read_text())
+        results.append({key: value for key, value in result.items() if key not in ("seconds", "run_dir")})
+        weights.append((out / "model.safetensors").read_bytes())
+        assert (out / "predictions.csv").exists()
+    assert results[0].pop("test_accuracy") != results[1].pop("test_accuracy")
+    assert results[0] == results[1]
+    assert weights[0] == weights[1]
+
+
+@pytest.mark.parametrize("name", names())
+def test_refuses_bad_hyperparameters(name):
+    for key in card(name).network.hyperparameters:
+        assert BAD[key], f"{key} has no bad value in this test"
+        for value in BAD[key]:
+            with pytest.raises(ConfigError, match=key) as refused:
+                create(name, 6, 3, **{key: value})
+            assert str(value) in str(refused.value)
+            assert name in str(refused.value)
+    with pytest.raises(ConfigError, match="has no 'hiden'"):
+        create(name, 6, 3, hiden=8)
+
+
+@pytest.mark.parametrize("name", names())
+def test_weight_decay_reaches_adam(name):
+    model = create(name, 6, 3)
+    groups = model.parameter_groups(0.25)
+    optimised = [id(parameter) for group in groups for parameter in group["params"]]
+    assert len(optimised) == len(set(optimised))
+    if not model.solved_at_once:
+        assert any(group["weight_decay"] == 0.25 for group in groups)
+        torch.optim.Adam(groups)
+
+
+@pytest.mark.parametrize("name", names())
+def test_weighted_graphs(name, cora):
+    x = torch.rand(30, 6)
+    edges = torch.randint(0, 30, (2, 80)).unique(dim=1)
+    model = create(name, 6, 3)
+    train = Labelled(torch.arange(9), torch.arange(9) % 3)
+    inputs = (x, edges, torch.rand(edges.size(1)))
+    (model.solve if model.solved_at_once else lambda *_: None)(inputs, train)
+    assert all(loss.isfinite() for loss in model.losses(inputs, train))
+    with torch.no_grad():
+        assert model.eval()(*inputs).isfinite().all()
