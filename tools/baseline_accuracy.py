@@ -3,7 +3,7 @@
 Run: python tools/baseline_accuracy.py gcn appnp gcn:ref gcn:ref,hidden=32
 
 Each argument is a model, perhaps a preset of it, and perhaps values that differ from the preset. Results are added to
-the file, in which a later run of the same model takes the place of an earlier one.
+the file, in which a later run of the same model takes the place of an earlier one, or joins it if the seeds differ.
 """
 
 import argparse
@@ -63,11 +63,10 @@ def run(wanted: str, graph: Data, labels: int, seed: int) -> dict[str, Any]:
     }
 
 
-def measure(wanted: str, graph: Data, labels: int, seeds: range) -> dict[str, Any]:
-    """Train a model on all splits."""
+def summary(wanted: str, labels: int, runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """All that should be known of the runs of a model."""
     name, preset, changes = parse(wanted)
     card = models.card(name)
-    runs = [run(wanted, graph, labels, seed) for seed in seeds]
     found = [one["test_accuracy"] for one in runs]
     return {
         "command": shlex.join(["python", *sys.argv]),
@@ -85,13 +84,24 @@ def measure(wanted: str, graph: Data, labels: int, seeds: range) -> dict[str, An
     }
 
 
+def joined(earlier: dict[str, Any] | None, wanted: str, labels: int, runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """The summary of new runs, and of earlier ones of other seeds if they were made with the same settings."""
+    now = summary(wanted, labels, runs)
+    if earlier is None or any(earlier[key] != now[key] for key in ("settings", "labels_per_class", "versions")):
+        return now
+    seeds = {one["seed"] for one in runs}
+    kept = [one for one in earlier["runs"] if one["seed"] not in seeds]
+    return summary(wanted, labels, sorted(kept + runs, key=lambda one: one["seed"]))
+
+
 def main() -> None:
     """Measure, print a line a model and write the file after each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", help="model, model:preset or model:preset,key=value; default: all models")
     parser.add_argument("--dataset", default="cora")
     parser.add_argument("--labels", type=int, default=20, help="training labels a class")
-    parser.add_argument("--splits", type=int, default=10, help="seeds 0 to this, without it")
+    parser.add_argument("--splits", type=int, default=10, help="how many splits")
+    parser.add_argument("--first-seed", type=int, default=0, help="the seed of the first split")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path, help="default: results/baselines_DATASET.json")
     arguments = parser.parse_args()
@@ -99,11 +109,13 @@ def main() -> None:
     out = arguments.out or Path("results") / f"baselines_{arguments.dataset}.json"
     graph = data.load(arguments.dataset, sparse=True)
     for wanted in arguments.models or models.names():
-        found = measure(wanted, graph, arguments.labels, range(arguments.splits))
+        seeds = range(arguments.first_seed, arguments.first_seed + arguments.splits)
+        runs = [run(wanted, graph, arguments.labels, seed) for seed in seeds]
         known = json.loads(out.read_text()) if out.exists() else {}
+        found = known[wanted] = joined(known.get(wanted), wanted, arguments.labels, runs)
         out.parent.mkdir(exist_ok=True)
-        out.write_text(json.dumps(known | {wanted: found}, indent=1) + "\n")
-        seconds = max(one["cpu_seconds"] for one in found["runs"])
+        out.write_text(json.dumps(known, indent=1) + "\n")
+        seconds = max(one["cpu_seconds"] for one in runs)
         accuracies = f"{found['mean_test_accuracy']:.2f} +- {found['std_test_accuracy'] or 0:.2f}"
         print(f"{wanted}: {accuracies} % on {arguments.dataset}, at most {seconds} CPU-seconds a run", flush=True)
 
