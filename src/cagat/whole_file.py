@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import glob
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -51,6 +52,12 @@ def put_whole(path: Path, content: bytes | str) -> None:
     """Write just this, whole or not at all; see :func:`written_whole`."""
     data = content.encode() if isinstance(content, str) else content
     written_whole(path, lambda stream: stream.write(data))
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove what processes that were killed while they wrote `path` left behind."""
+    for leftover in path.parent.glob(f".{glob.escape(path.stem)}*.part"):
+        leftover.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

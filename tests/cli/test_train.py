@@ -101,7 +101,7 @@ def test_every_flag_of_the_contract_is_there(monkeypatch):
         (("--labels", "5000"), "labelled nodes", 1),
         (("--config", "nowhere.yaml"), "there is no such file", 1),
         (("--resume", "nowhere"), "there is no run to resume", 1),
-        (("--resume", "nowhere", "--lr", "1"), "only --epochs and --patience may change, not --lr", 1),
+        (("--resume", "nowhere", "--lr", "1"), "there is no run to resume", 1),
     ],
 )
 def test_bad_input_is_one_message(tmp_path, arguments, message, code):
@@ -135,6 +135,7 @@ def test_control_c_keeps_the_best_and_can_be_resumed(tmp_path):
     assert "Go on with: cagat train --resume" in err
     assert "Traceback" not in err
     stopped = json.loads(out)
+    assert stopped["test_accuracy"] is None
     assert cagat("evaluate", tmp_path / "run").returncode == 0
     done = cagat("train", "--resume", tmp_path / "run", "--epochs", stopped["epochs"] + 2, "--json")
     assert json.loads(done.stdout)["epochs"] == stopped["epochs"] + 2
@@ -189,6 +190,37 @@ def test_embed(run, tmp_path):
     assert arrays["nodes"].tolist() == table["node"].to_pylist() == data.load(GRAPH).node_names
     assert np.array_equal(np.stack([table[f"unit_{n}"].to_numpy() for n in range(8)], axis=1), arrays["embedding"])
     assert "must end in" in cagat("embed", run, "--out", tmp_path / "e.csv").stderr
+    assert cagat("embed", run).returncode == 0
+    assert (run / "embedding.npz").exists()
+
+
+def test_resume_takes_no_other_configuration(run):
+    done = cagat("train", "--resume", run, "--lr", 1)
+    assert done.returncode == 1
+    assert "may change, not --lr" in done.stderr
+    # What is given as it is anyway is no change.
+    assert cagat("train", "--resume", run, "--seed", 0, "--no-tensorboard").returncode == 0
+
+
+def test_the_line_of_a_terminal_of_80_columns(monkeypatch):
+    from rich.console import Console
+
+    from cagat.cli.training_display import _Display
+    from cagat.training import Epoch
+
+    class Progressing:
+        last_epoch = 9876
+        history = (1, 2, 3)
+
+    monkeypatch.setenv("TERM", "xterm")
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, color_system=None)
+    display = _Display(console)
+    display.show(Epoch(9776, 1.2345, 1.4567, 0.8765), Progressing())
+    with console.capture() as shown:
+        console.print(display.bars.get_renderable())
+    assert shown.get().count("\n") == 1
+    assert "epoch 9776: loss 1.234, validation 1.457 (87.6 %), at least" in shown.get()
+    assert "left" in shown.get()
 
 
 def test_own_graph_as_in_the_example(tmp_path):

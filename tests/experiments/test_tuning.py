@@ -61,20 +61,21 @@ def test_the_best_has_the_highest_mean_and_can_be_trained(found):
 def test_a_score_is_that_of_the_validation_nodes(found):
     line = json.loads((found.options.out / "fits.jsonl").read_text().splitlines()[0])
     asked = dict(line["asked"])
+    del asked["graph"]
     cell = scoring.Cell(asked.pop("dataset"), asked.pop("labels"), asked.pop("seed"))
     assert scoring.validation_score(asked, cell, None) == line["found"]
 
 
 def test_no_test_label_is_read(monkeypatch):
     values, cell = {"epochs": 4}, scoring.Cell(GRAPH, 5, 100)
-    scoring._graph.cache_clear()
+    scoring.known_graph.cache_clear()
     expected = scoring.validation_score(values, cell, None)
-    graph = scoring._graph(GRAPH, None)
+    graph = scoring.known_graph(GRAPH, None)
     split = data.split(graph.y, 5, 20, 100)
     monkeypatch.setattr(data, "split", lambda *arguments, **rest: split)
     graph.y[split.test] = (graph.y[split.test] + 1) % 3
     assert scoring.validation_score(values, cell, None) == expected
-    scoring._graph.cache_clear()
+    scoring.known_graph.cache_clear()
 
 
 def test_an_interrupted_search_goes_on_and_fits_nothing_twice(tmp_path):
@@ -117,9 +118,17 @@ def test_spaces(tmp_path):
     path.write_text("lma: {low: 0, high: 1}")
     with pytest.raises(ConfigError, match=r"no 'lma' to search\. Did you mean lam"):
         SearchSpace.of("cagat", path)
-    path.write_text("lam: [0, 1]")
-    with pytest.raises(ConfigError, match="search space of lam must have choices, or low and high"):
-        SearchSpace.of("cagat", path)
+    for text, message in (
+        ("[0, 1]", "must have choices, or low and high"),
+        ("{choices: []}", "must be a list that is not empty"),
+        ("{low: 1, high: 0}", "from a smaller to a larger number"),
+        ("{low: much, high: 1}", "lam must be a finite number, but is 'much'"),
+    ):
+        path.write_text(f"lam: {text}")
+        with pytest.raises(ConfigError, match=message):
+            SearchSpace.of("cagat", path)
+    path.write_text("lr: {low: 1e-4, high: 1e-2, log: true}")  # Words to YAML.
+    assert SearchSpace.of("cagat", path).ranges == {"lr": {"low": 1e-4, "high": 1e-2, "log": True}}
 
 
 def test_what_cannot_be_had_together_is_given_up(tmp_path):
@@ -129,6 +138,7 @@ def test_what_cannot_be_had_together_is_given_up(tmp_path):
     run(search)
     assert {trial.state.name for trial in search.study.trials[1:]} == {"PRUNED"}
     assert search.best() is None
+    assert "affinity" in search.commonest_reason()
 
 
 def test_the_command(tmp_path, capsys):

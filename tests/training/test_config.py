@@ -46,6 +46,7 @@ def test_numbers_that_yaml_takes_for_words(tmp_path):
     [
         ({"alhpa": 0.3}, "no key 'alhpa'.*Did you mean alpha"),
         ({1: 2}, "no key 1"),
+        ({"K": 3}, "Did you mean rounds"),
         ({"model": "gta"}, "no model 'gta'.*Did you mean gat"),
         ({"preset": "best"}, "cagat has no preset 'best'.*paper"),
         ({"model": "gat", "lam": 0.3}, "gat has no lam .*It takes hidden"),
@@ -74,6 +75,7 @@ def test_bad_values_are_named(values, message):
         ("key: [", "is not YAML"),
         ("key: !!python/object/apply:os.system ['true']", "is not YAML with plain values"),
         ("a: " + "[" * 5000, "is not YAML"),
+        ("seed: 1\nlr: 0.1\nseed: 2\n", "the key 'seed' is given twice"),
         ("x: " + "y" * 2_000_000, "is larger than"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from cagat import data
-from cagat.errors import CagatError, DatasetError
+from cagat.errors import CagatError, ConfigError, DatasetError
 from cagat.training import DivergedError, Run, TrainConfig, TrainedRun
 from cagat.training.checkpoint import DamagedFileError, load_checkpoint, previous
 from cagat.training.run_directory import RunDirectory, RunError
@@ -17,6 +17,11 @@ from cagat.whole_file import WriteError
 GRAPH = "synthetic:nodes=90,degree=4,classes=3,features=8,seed=0"
 SMALL = {"dataset": GRAPH, "labels": 5, "val_labels": 5, "hidden": 4, "heads": 2, "epochs": 12, "threads": 1}
 COMPARED = ("model.safetensors", "metrics.jsonl", "predictions.csv", "config.yaml")
+
+
+def stop_at_once(run: Run) -> None:
+    """Leave a run after its first epoch."""
+    run.train(should_stop=lambda: True)
 
 
 def start(out: Path, **changes) -> Run:
@@ -85,7 +90,7 @@ def test_a_run_that_got_further_than_its_checkpoint_resumes_to_the_same_bits(unb
     def die(epoch, trainer):
         # After epoch 6 nothing is saved any more, as if the machine had stood still before it was killed.
         if epoch.number == 6:
-            monkeypatch.setattr("cagat.training.run.save_checkpoint", lambda path, state: None)
+            monkeypatch.setattr("cagat.training.saved_state.save_checkpoint", lambda path, state: None)
         if epoch.number == 9:
             raise KeyboardInterrupt
 
@@ -176,6 +181,47 @@ def test_a_damaged_checkpoint_is_noticed_and_the_one_before_it_taken(unbroken, t
     assert contents(tmp_path / "run") == contents(unbroken)
 
 
+def test_a_damaged_checkpoint_does_not_take_the_place_of_the_good_one(unbroken, tmp_path, monkeypatch):
+    run = start(tmp_path / "run")
+    stop_at_once(run)
+    run.directory.checkpoint.write_bytes(run.directory.checkpoint.read_bytes()[:100])
+
+    def full(path, content):
+        raise WriteError("the disk is full")
+
+    monkeypatch.setattr("cagat.training.checkpoint.put_whole", full)
+    with pytest.raises(WriteError, match="the disk is full"):
+        Run.resume(tmp_path / "run").train()
+    monkeypatch.undo()
+    Run.resume(tmp_path / "run").train()
+    assert contents(tmp_path / "run") == contents(unbroken)
+
+
+def test_a_missing_checkpoint_is_like_a_damaged_one(unbroken, tmp_path, caplog):
+    run = start(tmp_path / "run")
+    stop_at_once(run)
+    run.directory.checkpoint.unlink()
+    Run.resume(tmp_path / "run").train()
+    assert "Going on from the one before it" in caplog.text
+    assert contents(tmp_path / "run") == contents(unbroken)
+    for path in (tmp_path / "run").glob("checkpoint*"):
+        path.unlink()
+    Run.resume(tmp_path / "run").train()
+    assert "starts from the beginning" in caplog.text
+    assert contents(tmp_path / "run") == contents(unbroken)
+
+
+def test_files_of_a_finished_run_that_are_damaged_or_gone_are_written_again(unbroken, tmp_path):
+    start(tmp_path / "run").train()
+    for name in ("model.safetensors", "predictions.csv", "result.json", "model.safetensors.sha256"):
+        for damage in (lambda path: path.unlink(), lambda path: path.write_text("{")):
+            damage(tmp_path / "run" / name)
+            if name == "predictions.csv" and (tmp_path / "run" / name).exists():
+                continue  # Nothing vouches for the content of a table.
+            Run.resume(tmp_path / "run").train(lambda epoch, trainer: pytest.fail("an epoch was run"))
+            assert contents(tmp_path / "run") == contents(unbroken)
+
+
 def test_damage_of_both_checkpoints_is_an_error(tmp_path):
     run = start(tmp_path / "run")
     run.train(should_stop=lambda: True)
@@ -223,8 +269,9 @@ def test_a_loss_that_is_no_number_stops_the_run(tmp_path, monkeypatch):
             with torch.no_grad():
                 next(trainer.model.parameters()).fill_(float("nan"))
 
-    with pytest.raises(DivergedError, match=r"became nan in epoch 5\. Try .*--lr.*checkpoint.pt") as error:
+    with pytest.raises(DivergedError, match=r"became nan in epoch 5\. Try .*--lr.*checkpoint.pt.*best epoch") as error:
         run.train(spoil)
+    assert TrainedRun(tmp_path / "run").evaluate().accuracy["train"] > 0
     assert error.value.exit_code == 3
     assert len(epochs) == 4
     weights = load_checkpoint(previous(run.directory.checkpoint))["trainer"]["model"]
@@ -272,7 +319,7 @@ def test_a_run_is_not_overwritten(unbroken):
 
 def test_two_trainings_do_not_share_a_directory(tmp_path):
     run = start(tmp_path / "run")
-    with RunDirectory(tmp_path / "run").locked(), pytest.raises(RunError, match="another training is at work"):
+    with RunDirectory(tmp_path / "run").locked(), pytest.raises(RunError, match="another process is at work"):
         run.train()
 
 
@@ -291,15 +338,124 @@ def test_nothing_to_resume(tmp_path):
         TrainedRun(tmp_path)
 
 
-def test_another_configuration_or_graph_is_not_resumed(tmp_path):
-    start(tmp_path / "run").train(should_stop=lambda: True)
-    run = Run.resume(tmp_path / "run")
+def test_another_configuration_is_not_resumed(tmp_path):
+    stop_at_once(start(tmp_path / "run"))
+    before = (tmp_path / "run" / "config.yaml").read_bytes()
+    run = Run.resume(tmp_path / "run", epochs=50)
     run.config = replace(run.config, lr=0.1)
     with pytest.raises(RunError, match=r"lr is 0.1 now, but was 0.005"):
         run.train()
-    run.config = replace(run.config, lr=0.005, dataset=GRAPH.replace("seed=0", "seed=1"))
+    assert (tmp_path / "run" / "config.yaml").read_bytes() == before
+
+
+def weighted_graph(path: Path, change: str = "") -> None:
+    graph = data.load(GRAPH)
+    graph.edge_weight = torch.linspace(0.5, 2, graph.num_edges)
+    if change == "feature":
+        graph.x[3, 2] += 1
+    elif change == "weight":
+        graph.edge_weight[5] += 1
+    elif change == "label":
+        node = data.split(graph.y, 5, 5, 0).train[0]
+        graph.y[node] = (graph.y[node] + 1) % 3
+    data.save(graph, path)
+
+
+@pytest.mark.parametrize("change", ["feature", "weight"])
+def test_another_graph_is_neither_resumed_nor_evaluated(tmp_path, change):
+    weighted_graph(tmp_path / "graph.npz")
+    stop_at_once(start(tmp_path / "run", dataset=str(tmp_path / "graph.npz")))
+    weighted_graph(tmp_path / "graph.npz", change)
     with pytest.raises(RunError, match="the graph is not the one"):
-        run.train()
+        Run.resume(tmp_path / "run").train()
+    with pytest.raises(RunError, match="is no longer the graph"):
+        TrainedRun(tmp_path / "run").evaluate()
+    # But it can be labelled, as any other.
+    TrainedRun(tmp_path / "run").predict(str(tmp_path / "graph.npz"))
+
+
+def test_weights_of_edges_have_an_effect_or_are_told_of(tmp_path, caplog):
+    caplog.set_level("INFO")
+    weighted_graph(tmp_path / "graph.npz")
+    found = {}
+    for model in ("cagat", "gat"):
+        for graph in (GRAPH, str(tmp_path / "graph.npz")):
+            path = tmp_path / f"{model}-{len(found)}"
+            start(path, model=model, dataset=graph, epochs=2).train()
+            found[model, graph] = (path / "metrics.jsonl").read_text()
+        assert ("which gat does not use" in caplog.text) == (model == "gat")
+    assert found["cagat", GRAPH] != found["cagat", str(tmp_path / "graph.npz")]
+    assert found["gat", GRAPH] == found["gat", str(tmp_path / "graph.npz")]
+
+
+def test_a_run_cannot_be_shortened(unbroken):
+    before = contents(unbroken)
+    with pytest.raises(ConfigError, match="12 epochs are done already, but epochs=5 was asked for"):
+        Run.resume(unbroken, epochs=5).train()
+    assert contents(unbroken) == before
+    with pytest.raises(ConfigError, match="patience is 100 and can only be raised"):
+        Run.resume(unbroken, patience=5)
+
+
+def test_files_of_others_are_not_overwritten(tmp_path):
+    (tmp_path / "predictions.csv").write_text("mine")
+    (tmp_path / ".thesis.part").write_text("mine")
+    with pytest.raises(RunError, match=r"predictions.csv: is there already"):
+        start(tmp_path)
+    (tmp_path / "predictions.csv").unlink()
+    start(tmp_path, epochs=1).train()
+    assert (tmp_path / ".thesis.part").read_text() == "mine"
+
+
+def test_two_runs_that_were_made_for_one_directory(unbroken, tmp_path):
+    first, second = start(tmp_path / "run"), start(tmp_path / "run", seed=7)
+    first.train()
+    with pytest.raises(RunError, match="holds a run already"):
+        second.train()
+    assert contents(tmp_path / "run") == contents(unbroken)
+
+
+def test_a_run_of_a_machine_with_a_gpu(tmp_path):
+    stop_at_once(start(tmp_path / "run"))
+    path = tmp_path / "run" / "config.yaml"
+    path.write_text(path.read_text().replace("device: cpu", "device: gpu7"))
+    with pytest.raises(ConfigError, match="There is no device 'gpu7'"):
+        Run.resume(tmp_path / "run")
+
+
+def test_random_numbers_of_the_caller_are_left_alone(tmp_path):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    start(tmp_path / "run", epochs=1).train()
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_an_unfinished_run_does_not_look_at_test_labels(tmp_path):
+    assert start(tmp_path / "run").train(should_stop=lambda: True).test_accuracy is None
+
+
+def test_features_are_found_by_name(tmp_path):
+    graph = data.load(GRAPH)
+    graph.feature_names = [f"f{number}" for number in range(8)]
+    data.save(graph, tmp_path / "graph.npz")
+    start(tmp_path / "run", dataset=str(tmp_path / "graph.npz"), epochs=2).train()
+    run = TrainedRun(tmp_path / "run")
+    expected = run.predict().probabilities
+    order = torch.randperm(8)
+    graph.x = graph.x[:, order]
+    graph.feature_names = [f"f{number}" for number in order.tolist()]
+    data.save(graph, tmp_path / "other.npz")
+    assert torch.allclose(run.predict(str(tmp_path / "other.npz")).probabilities, expected, atol=1e-6)
+    # A feature that no node of the new graph has.
+    keep = [place for place, name in enumerate(graph.feature_names) if name != "f3"]
+    graph.x, graph.feature_names = graph.x[:, keep], [graph.feature_names[place] for place in keep]
+    data.save(graph, tmp_path / "fewer.npz")
+    assert run.predict(str(tmp_path / "fewer.npz")).probabilities.shape == expected.shape
+    graph.feature_names = ["new", *graph.feature_names[1:]]
+    data.save(graph, tmp_path / "unknown.npz")
+    with pytest.raises(DatasetError, match="has a feature 'new', which the model was not trained with"):
+        run.predict(str(tmp_path / "unknown.npz"))
 
 
 def test_tensorboard_gets_every_epoch_once(tmp_path):
@@ -309,13 +465,6 @@ def test_tensorboard_gets_every_epoch_once(tmp_path):
     Run.resume(tmp_path / "run").train()
     events = EventAccumulator(str(tmp_path / "run" / "tensorboard")).Reload()
     assert [event.step for event in events.Scalars("loss/val")] == [1, 2, 3, 4, 5, 6]
-
-
-def test_saving_every_two_seconds_takes_no_time(tmp_path, monkeypatch):
-    saves = []
-    monkeypatch.setattr("cagat.training.run.save_checkpoint", lambda path, state: saves.append(state))
-    start(tmp_path / "run").train()
-    assert len(saves) <= 4  # At the start, at the end, and now and then on a slow machine.
 
 
 def test_training_and_evaluation_are_one_pass_each(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cagat.cli.durations import duration
 from cagat.cli.messages import show_messages
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def _reproduce(experiment: "Experiment", out: Path, processes: int, data_dir: st
             task = bars.add_task("", total=len(all_jobs))
 
             def show(done: int, seconds: float | None) -> None:
-                left = "" if seconds is None else f"about {_duration(seconds)} left"
+                left = "" if seconds is None else f"about {duration(seconds)} left"
                 bars.update(task, completed=done, description=left)
 
             work_through(store, all_jobs, processes, data_dir, show)
@@ -124,9 +125,3 @@ def _show_status(experiment: "Experiment", out: Path) -> None:
     store = JobStore(out, experiment.name) if out.is_dir() else None
     done = 0 if store is None else sum(store.found(job) is not None for job in all_jobs)
     typer.echo(f"{experiment.name:12} {done:5} of {len(all_jobs)} runs done")
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,11 +1,14 @@
 """`cagat train`: from a graph to a run directory."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cagat.cli.messages import show_messages
+
+if TYPE_CHECKING:
+    from cagat.training import TrainConfig
 
 _DATA, _MODEL, _CAGAT, _FITTING, _RUN = "The graph", "The model", "CaGAT's own", "Training", "The run"
 
@@ -94,8 +97,6 @@ def train(
 
 
 def _started(flags: dict[str, Any], out: Path | None, config_file: Path | None) -> Any:
-    from datetime import datetime
-
     from cagat.errors import ConfigError
     from cagat.training import Run, TrainConfig
     from cagat.training.config_file import read_config
@@ -108,22 +109,30 @@ def _started(flags: dict[str, Any], out: Path | None, config_file: Path | None) 
     values.pop("out", None)
     named = {key: str(value) if isinstance(value, Path) else value for key, value in flags.items()}
     config = TrainConfig.from_values({str(key).replace("-", "_"): value for key, value in values.items()} | named)
-    if out is None:
-        stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-        graph = Path(config.dataset.partition(":")[0]).stem
-        out = Path("runs") / f"{stamp}-{graph}-{config.model}-{config.seed}"
-    return Run.start(config, out)
+    return Run.start(config, _free_directory(config) if out is None else out)
+
+
+def _free_directory(config: "TrainConfig") -> Path:
+    """A directory of its own for a run: two that start in the same second get two."""
+    from datetime import datetime
+
+    graph = Path(config.dataset.partition(":")[0]).stem
+    name = f"{datetime.now().strftime('%Y%m%d-%H%M%S-%f')[:-3]}-{graph}-{config.model}-{config.seed}"
+    return Path("runs") / name
 
 
 def _resumed(directory: Path, flags: dict[str, Any], out: Path | None, config_file: Path | None) -> Any:
     from cagat.errors import ConfigError
     from cagat.training import Run
 
-    limits = {key: flags.pop(key) for key in ("epochs", "patience") if key in flags}
-    refused = [*flags, *(["out"] if out else []), *(["config"] if config_file else [])]
+    changes = {key: flags.pop(key) for key in ("epochs", "patience", "tensorboard") if key in flags}
+    run = Run.resume(directory, **changes)
+    known = run.config.values()
+    refused = [key for key, value in flags.items() if known.get(key) != value]
+    refused += ["out"] * (out is not None) + ["config"] * (config_file is not None)
     if refused:
         raise ConfigError(
-            f"--resume goes on with the configuration in {directory}; only --epochs and --patience may change, not "
-            f"--{refused[0].replace('_', '-')}. For another configuration start a new run."
+            f"--resume goes on with the configuration in {directory}; only --epochs, --patience and --tensorboard may "
+            f"change, not --{refused[0].replace('_', '-')}. For another configuration start a new run."
         )
-    return Run.resume(directory, **limits)
+    return run

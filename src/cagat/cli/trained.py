@@ -37,7 +37,7 @@ def evaluate(
     run: RunArgument,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Show how many nodes of each part a trained model labels right, and which classes it confuses."""
+    """Show how many nodes of each part a trained model labels right, and of test nodes class by class."""
     show_messages()
     from rich.console import Console
     from rich.table import Table
@@ -58,7 +58,9 @@ def evaluate(
 
 def embed(
     run: RunArgument,
-    out: Annotated[Path, typer.Option(help="The file to write: .npz or .parquet.")],
+    out: Annotated[
+        Path | None, typer.Option(help="The file to write: .npz or .parquet (default: RUN/embedding.npz).")
+    ] = None,
     dataset: Dataset = None,
 ) -> None:
     """Write the hidden representation of all nodes, for plots, clustering or other models.
@@ -69,6 +71,7 @@ def embed(
     from cagat.training import TrainedRun
     from cagat.training.embeddings import Embeddings
 
+    out = run / "embedding.npz" if out is None else out
     Embeddings.require_name(out)
     embeddings = TrainedRun(run).embed(dataset)
     embeddings.write(out)

@@ -10,13 +10,14 @@ from typing import Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress, TextColumn
 
+from cagat.cli.durations import duration
 from cagat.training import Epoch, Run, RunResult, Trainer
 
 # Where there is no terminal, a line now and then says that the run is alive.
 _SECONDS_BETWEEN_LINES = 10.0
-_INTERRUPTED = 130
+INTERRUPTED = 130
 
 
 class _Interruption:
@@ -24,17 +25,20 @@ class _Interruption:
 
     def __init__(self) -> None:
         self.wanted = False
+        self.in_epochs = False
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Take the first Ctrl-C or SIGTERM for a wish; the second one is obeyed at once."""
-        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        """Take the first Ctrl-C or SIGTERM for a wish to stop after the epoch; others are obeyed at once."""
+        # A signal that is ignored, as in a job in the background of a script, stays so.
+        heard = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.getsignal(number) for number in heard if signal.getsignal(number) != signal.SIG_IGN}
 
         def note(number: int, frame: Any) -> None:
+            if self.wanted or not self.in_epochs:
+                raise KeyboardInterrupt
             self.wanted = True
             typer.echo("Stopping after this epoch; again to stop at once.", err=True)
-            for known, handler in before.items():
-                signal.signal(known, handler)
 
         for number in before:
             signal.signal(number, note)
@@ -46,30 +50,41 @@ class _Interruption:
 
 
 class _Display:
-    """Shows epochs: on a terminal as a bar with the time left, elsewhere as lines."""
+    """Shows epochs: on a terminal in one line that changes, elsewhere as lines."""
 
     def __init__(self, console: Console) -> None:
-        columns = (
-            TextColumn("{task.description}"), BarColumn(bar_width=20), TimeElapsedColumn(),
-            TextColumn("left, at the least:"), TimeRemainingColumn(),
-        )  # fmt: skip
-        self.bars = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        column = TextColumn("{task.description}", table_column=None)
+        self.bars = Progress(column, console=console, transient=True, disable=not console.is_terminal)
         self._console = console
         self._task = self.bars.add_task("Loading the graph", total=None)
-        self._shown_at = time.perf_counter()
+        self._shown_at = self._epoch_ended_at = time.perf_counter()
+        self._seconds_an_epoch: float | None = None
 
     def show(self, epoch: Epoch, trainer: Trainer) -> None:
         """Show an epoch."""
+        self._measure()
+        if not self._console.is_terminal and time.perf_counter() - self._shown_at < _SECONDS_BETWEEN_LINES:
+            return
         text = (
-            f"epoch {epoch.number}: loss {epoch.loss:.4f}, validation loss {epoch.val_loss:.4f}, "
-            f"validation accuracy {100 * epoch.val_accuracy:.1f} %"
+            f"epoch {epoch.number}: loss {epoch.loss:.3f}, validation {epoch.val_loss:.3f} "
+            f"({100 * epoch.val_accuracy:.1f} %), {self._time_left(trainer)}"
         )
+        self._shown_at = time.perf_counter()
         if self._console.is_terminal:
-            # Training ends at this epoch if validation improves no more, and later if it does.
-            self.bars.update(self._task, description=text, completed=epoch.number, total=trainer.last_epoch)
-        elif time.perf_counter() - self._shown_at > _SECONDS_BETWEEN_LINES:
-            self._shown_at = time.perf_counter()
+            self.bars.update(self._task, description=text)
+        else:
             self._console.print(text, soft_wrap=True)
+
+    def _measure(self) -> None:
+        now = time.perf_counter()
+        took, self._epoch_ended_at = now - self._epoch_ended_at, now
+        known = self._seconds_an_epoch
+        self._seconds_an_epoch = took if known is None else 0.95 * known + 0.05 * took
+
+    def _time_left(self, trainer: Trainer) -> str:
+        # Training ends at this epoch if validation improves no more, and later if it does.
+        left = (trainer.last_epoch - len(trainer.history)) * (self._seconds_an_epoch or 0.0)
+        return f"at least {duration(left)} left"
 
 
 def run_and_show(run: Run, as_json: bool) -> None:
@@ -79,23 +94,34 @@ def run_and_show(run: Run, as_json: bool) -> None:
         typer.Exit: With code 130 if the run was interrupted.
     """
     interruption, display = _Interruption(), _Display(Console(stderr=True))
-    with interruption.listening(), display.bars:
-        result = run.train(display.show, lambda: interruption.wanted)
+
+    def after_epoch(epoch: Epoch, trainer: Trainer) -> None:
+        interruption.in_epochs = True
+        display.show(epoch, trainer)
+
+    try:
+        with interruption.listening(), display.bars:
+            result = run.train(after_epoch, lambda: interruption.wanted)
+    except KeyboardInterrupt:
+        started = run.directory.config.exists()
+        hint = f" Go on with: cagat train --resume {run.directory.path}" if started else ""
+        typer.echo(f"Interrupted.{hint}", err=True)
+        raise typer.Exit(INTERRUPTED) from None
     if as_json:
         typer.echo(json.dumps(asdict(result)))
     else:
         _print(result)
-    # A wish that came with the last epoch stopped nothing.
-    if interruption.wanted and run.directory.read_result() is None:
+    if result.test_accuracy is None:
         typer.echo(f"Interrupted. Go on with: cagat train --resume {result.run_dir}", err=True)
-        raise typer.Exit(_INTERRUPTED)
+        raise typer.Exit(INTERRUPTED)
 
 
 def _print(result: RunResult) -> None:
     split = "the graph's own split" if result.labels_per_class is None else f"{result.labels_per_class} labels a class"
+    test = "" if result.test_accuracy is None else f"test accuracy {100 * result.test_accuracy:.1f} %, "
     typer.echo(
         f"{result.model} on {result.dataset}, {split}, seed {result.seed}: "
-        f"test accuracy {100 * result.test_accuracy:.1f} %, validation accuracy {100 * result.val_accuracy:.1f} %\n"
+        f"{test}validation accuracy {100 * result.val_accuracy:.1f} %\n"
         f"{result.epochs} epochs in {result.seconds:.1f} s, the best was epoch {result.best_epoch}\n"
         f"The run is in {result.run_dir}"
     )

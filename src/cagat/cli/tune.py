@@ -1,5 +1,6 @@
 """`cagat tune`: search for a configuration."""
 
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,8 +35,9 @@ def tune(
     which a search goes on.
     """
     show_messages()
+    from cagat.experiments.cell import known_graph
     from cagat.experiments.tuning import Search, TuneOptions
-    from cagat.training.run_directory import RunDirectory
+    from cagat.training.run_directory import directory_lock
 
     options = TuneOptions(
         out=out,
@@ -51,14 +53,21 @@ def tune(
         space=space,
         data_dir=None if data_dir is None else str(data_dir),
     )
-    with RunDirectory(out).locked():
+    for name in options.datasets:
+        # What cannot be loaded is told before anything is written.
+        known_graph(name, options.data_dir)
+    with directory_lock(out):
         search = Search.open(options)
+        # A batch system says SIGTERM where a person says Ctrl-C.
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             _run(search)
         except KeyboardInterrupt:
             typer.echo(f"Interrupted after {search.finished} trials. Give the same command again to go on.", err=True)
             _report(search)
             raise typer.Exit(130) from None
+        finally:
+            signal.signal(signal.SIGTERM, before)
         _report(search)
 
 
@@ -93,12 +102,15 @@ def _run(search: "Search") -> None:
 
 
 def _report(search: "Search") -> None:
+    from cagat.errors import CagatError
     from cagat.experiments.search_report import write_report
 
     best = search.best()
     if best is None:
-        typer.echo("No trial has done all its fits yet.")
-        return
+        if search.finished < search.options.trials:
+            typer.echo("No trial has done all its fits yet.")
+            return
+        raise CagatError(f"No configuration could be judged: {search.commonest_reason()}")
     write_report(search)
     typer.echo(
         f"Best of {search.finished} trials: {100 * (best.value or 0):.2f} % of the validation nodes right\n"

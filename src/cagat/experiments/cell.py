@@ -1,6 +1,6 @@
 """The smallest experiment: one configuration on one split of one graph."""
 
-from functools import cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
@@ -8,11 +8,11 @@ from torch_geometric.data import Data
 
 from cagat import data
 from cagat.data.splits import Split
-from cagat.models import Labelled, NodeClassifier, create
+from cagat.models import Labelled, NodeClassifier
 from cagat.training import FitResult, TrainConfig, fit
 from cagat.training.compute import computing
 from cagat.training.evaluation import Evaluation
-from cagat.training.problem import DEFAULT_LABELS, inputs_for, load_graph
+from cagat.training.problem import DEFAULT_LABELS, fresh_model, load_graph
 
 
 class Cell(NamedTuple):
@@ -40,14 +40,12 @@ def fit_cell(values: dict[str, Any], cell: Cell, data_dir: str | None) -> Fitted
     slower than one.
     """
     config = TrainConfig.from_values({**values, **cell._asdict()})
-    assert config.feature_norm is not None
-    graph = _graph(cell.dataset, data_dir)
+    graph = known_graph(cell.dataset, data_dir)
     wanted = DEFAULT_LABELS if config.val_labels is None else config.val_labels
     split = data.split(graph.y, cell.labels, wanted, cell.seed, class_names=graph.class_names)
     with computing(threads=1, deterministic=False), torch.random.fork_rng(devices=[]):
         torch.manual_seed(cell.seed)
-        model = create(config.model, graph.x.shape[1], len(graph.class_names), **config.hyperparameters())
-        inputs = inputs_for(model, graph, config.feature_norm, torch.device("cpu"))
+        model, inputs = fresh_model(config, graph, torch.device("cpu"))
         train, val = (Labelled(nodes, graph.y[nodes]) for nodes in (split.train, split.val))
         return Fitted(model, inputs, graph, split, fit(model, inputs, train, val, config.fit_options()))
 
@@ -79,6 +77,7 @@ def reported_score(values: dict[str, Any], cell: Cell, data_dir: str | None) -> 
     return found, fitted.result
 
 
-@cache
-def _graph(dataset: str, data_dir: str | None) -> Data:
+@lru_cache(maxsize=4)
+def known_graph(dataset: str, data_dir: str | None) -> Data:
+    """A graph; the last few are remembered."""
     return load_graph(dataset, data_dir)

@@ -24,7 +24,12 @@ def write_report(search: Search) -> None:
         f"{', '.join(map(str, options.labels))} labels a class; splits with the seeds {seeds}.",
         "No test label was looked at.",
     )
-    text = config_text({"model": options.model, **best.params}, comments)
+    judged: dict[str, Any] = {"epochs": options.epochs, "patience": options.patience}
+    if len(options.datasets) == 1:
+        judged["dataset"] = options.datasets[0]
+    if len(options.labels) == 1:
+        judged["labels"] = options.labels[0]
+    text = config_text({"model": options.model, **judged, **best.params}, comments)
     put_whole(options.out / "best.yaml", text)
     put_whole(options.out / "trials.csv", _table(search))
     draw_search(search.study.trials, best, options.out / "search.png")

@@ -8,6 +8,7 @@ from cagat import configs
 from cagat.errors import ConfigError
 from cagat.models import card
 from cagat.models.registry import nearest
+from cagat.training import TrainConfig
 from cagat.training.config_file import read_config
 
 if TYPE_CHECKING:
@@ -22,15 +23,7 @@ class SearchSpace:
     """
 
     def __init__(self, ranges: Mapping[str, Mapping[str, Any]]) -> None:
-        self.ranges = dict(ranges)
-        for key, span in self.ranges.items():
-            fits = isinstance(span, dict) and (
-                set(span) == {"choices"} or {"low", "high"} <= set(span) <= {"low", "high", "log"}
-            )
-            if not fits:
-                raise ConfigError(
-                    f"The search space of {key} must have choices, or low and high (and perhaps log), but is {span!r}."
-                )
+        self.ranges = {key: _checked(key, span) for key, span in ranges.items()}
 
     @classmethod
     def of(cls, model: str, path: Path | None = None) -> "SearchSpace":
@@ -52,13 +45,39 @@ class SearchSpace:
         return {key: value for key, value in values.items() if key in self.ranges and _within(value, self.ranges[key])}
 
 
+def _checked(key: str, span: Any) -> dict[str, Any]:
+    """A range whose values are of the type that the key has, and that is not empty."""
+    fits = isinstance(span, dict) and (
+        set(span) == {"choices"} or {"low", "high"} <= set(span) <= {"low", "high", "log"}
+    )
+    if not fits:
+        raise ConfigError(
+            f"The search space of {key} must have choices, or low and high (and perhaps log), not {span!r}."
+        )
+    if "choices" in span:
+        if not isinstance(span["choices"], list) or not span["choices"]:
+            raise ConfigError(f"The choices of {key} must be a list that is not empty, but are {span['choices']!r}.")
+        return {"choices": [TrainConfig.converted(key, value) for value in span["choices"]]}
+    low, high, log = (
+        TrainConfig.converted(key, span["low"]),
+        TrainConfig.converted(key, span["high"]),
+        span.get("log", False),
+    )
+    if isinstance(low, (bool, str)) or not low < high or not isinstance(log, bool) or (log and low <= 0):
+        raise ConfigError(
+            f"The search space of {key} must go from a smaller to a larger number (from above 0 with log: true), but "
+            f"is {span!r}."
+        )
+    return {"low": low, "high": high, "log": log}
+
+
 def _suggest(trial: "optuna.Trial", key: str, span: Mapping[str, Any]) -> Any:
     if "choices" in span:
         return trial.suggest_categorical(key, span["choices"])
     low, high = span["low"], span["high"]
     if isinstance(low, int) and isinstance(high, int):
-        return trial.suggest_int(key, low, high, log=span.get("log", False))
-    return trial.suggest_float(key, low, high, log=span.get("log", False))
+        return trial.suggest_int(key, low, high, log=span["log"])
+    return trial.suggest_float(key, low, high, log=span["log"])
 
 
 def _within(value: Any, span: Mapping[str, Any]) -> bool:

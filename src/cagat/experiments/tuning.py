@@ -3,21 +3,27 @@
 import logging
 import math
 import multiprocessing
-import signal
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from torch_geometric.data import Data
+
 from cagat.errors import CagatError, ConfigError
-from cagat.experiments.cell import Cell, validation_score
+from cagat.experiments.cell import Cell, known_graph, validation_score
 from cagat.experiments.records import Records
 from cagat.experiments.search_space import SearchSpace
+from cagat.experiments.worker_process import settle_as_worker
 from cagat.models import card
 from cagat.training import DivergedError, TrainConfig
+from cagat.training.problem import graph_digest
+from cagat.whole_file import disk_errors
 
 if TYPE_CHECKING:
     import optuna
@@ -77,6 +83,7 @@ class Search:
     study: "optuna.Study"
     _records: Records
     _space: SearchSpace
+    _graphs: dict[str, str]
 
     @classmethod
     def open(cls, options: TuneOptions) -> "Search":
@@ -87,13 +94,14 @@ class Search:
         """
         try:
             import optuna
+            from sqlalchemy import URL
         except ImportError as error:
             raise CagatError(
                 "cagat tune needs the package optuna. Install it with: pip install 'cagat[tune]'"
             ) from error
         optuna.logging.set_verbosity(logging.WARNING)
         space = SearchSpace.of(options.model, options.space)
-        options.out.mkdir(parents=True, exist_ok=True)
+        graphs = {name: graph_digest(graph, graph.y) for name, graph in _loaded(options)}
         asked = {
             "model": options.model,
             "datasets": list(options.datasets),
@@ -102,10 +110,14 @@ class Search:
             "epochs": options.epochs,
             "patience": options.patience,
             "space": space.ranges,
+            "graphs": graphs,
         }
+        with disk_errors(options.out):
+            options.out.mkdir(parents=True, exist_ok=True)
+        database = URL.create("sqlite", database=str(options.out / "study.db")).render_as_string(hide_password=False)
         study = optuna.create_study(
             study_name="cagat",
-            storage=f"sqlite:///{options.out / 'study.db'}",
+            storage=database,
             direction="maximize",
             load_if_exists=True,
             # A trial is given up after its first fits if it is worse than half of the trials were then.
@@ -121,7 +133,7 @@ class Search:
         # The state of a sampler is not stored, so the number of trials takes part in its seed: a search that is resumed
         # does not try again what it tried before.
         study.sampler = optuna.samplers.TPESampler(seed=options.seed + len(study.trials), multivariate=True)
-        search = cls(options, study, Records(options.out / "fits.jsonl"), space)
+        search = cls(options, study, Records(options.out / "fits.jsonl"), space, graphs)
         search._prepare()
         return search
 
@@ -151,14 +163,15 @@ class Search:
         """How many configurations have been tried, those given up included."""
         return sum(trial.state.is_finished() and trial.state.name != "FAIL" for trial in self.study.trials)
 
+    def commonest_reason(self) -> str:
+        """Why most of the trials that were given up were."""
+        reasons = Counter(trial.user_attrs.get("reason", "no reason is known") for trial in self.study.trials)
+        return reasons.most_common(1)[0][0] if reasons else "none was tried"
+
     def best(self) -> "optuna.trial.FrozenTrial | None":
         """The trial with the highest mean validation accuracy, of those that did all fits."""
         complete = [trial for trial in self.study.trials if trial.state.name == "COMPLETE"]
         return max(complete, key=lambda trial: trial.value or -math.inf, default=None)
-
-    def values(self, trial: "optuna.trial.FrozenTrial") -> dict[str, Any]:
-        """The configuration that a trial tried, as `cagat train --config` takes it."""
-        return {"model": self.options.model, **trial.params}
 
     def _prepare(self) -> None:
         """Let the presets be tried first, and what a kill left unfinished again."""
@@ -180,7 +193,7 @@ class Search:
         values = {"model": options.model, "epochs": options.epochs, "patience": options.patience}
         values |= self._space.suggest(trial)
         TrainConfig.from_values(values)
-        asked = [{**values, **cell._asdict()} for cell in cells]
+        asked = [{**values, **cell._asdict(), "graph": self._graphs[cell.dataset]} for cell in cells]
         found: dict[int, dict[str, Any]] = {}
         running: dict[Future[dict[str, Any]], int] = {}
         ahead = iter(range(len(cells)))
@@ -196,7 +209,7 @@ class Search:
                     break
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     number = running.pop(future)
-                    found[number] = future.result()
+                    found[number] = _result(future)
                     self._records.add(asked[number], found[number])
             on_fit(step + 1, len(cells))
             mean = statistics.fmean(found[number]["val_accuracy"] for number in range(step + 1))
@@ -207,18 +220,28 @@ class Search:
 
     @contextmanager
     def _workers(self) -> Iterator[ProcessPoolExecutor]:
+        others = set(multiprocessing.active_children())
         # Spawned, not forked: torch's threads do not survive a fork.
         context = multiprocessing.get_context("spawn")
-        workers = ProcessPoolExecutor(self.options.jobs, mp_context=context, initializer=_ignore_interrupts)
+        workers = ProcessPoolExecutor(self.options.jobs, mp_context=context, initializer=settle_as_worker)
         try:
             yield workers
         finally:
             # After an interrupt nobody wants to wait for the fits that are under way; they are done again.
             workers.shutdown(wait=False, cancel_futures=True)
-            for child in multiprocessing.active_children():
+            for child in set(multiprocessing.active_children()) - others:
                 child.kill()
 
 
-def _ignore_interrupts() -> None:
-    """Ctrl-C goes to all processes of a terminal; it is the parent's to obey."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _loaded(options: TuneOptions) -> Iterator[tuple[str, Data]]:
+    return ((name, known_graph(name, options.data_dir)) for name in options.datasets)
+
+
+def _result(future: Future[dict[str, Any]]) -> dict[str, Any]:
+    try:
+        return future.result()
+    except BrokenProcessPool as error:
+        raise CagatError(
+            "A worker was killed, perhaps for want of memory. What was done is kept: give the same command again, "
+            "perhaps with fewer --jobs."
+        ) from error

@@ -1,7 +1,6 @@
 """Processes that work through the jobs of an experiment."""
 
 import multiprocessing
-import signal
 import statistics
 import time
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from pathlib import Path
 from cagat.errors import CagatError
 from cagat.experiments.job import Job
 from cagat.experiments.job_store import JobStore
+from cagat.experiments.worker_process import settle_as_worker
 
 _SECONDS_BETWEEN_LOOKS = 0.5
 
@@ -64,8 +64,7 @@ def work_through(
 
 
 def _work(directory: Path, experiment: str, jobs: list[Job], data_dir: str | None) -> None:
-    # Ctrl-C goes to all processes of a terminal; it is the parent's to obey.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    settle_as_worker()
     JobStore(directory, experiment).work(jobs, data_dir)
 
 

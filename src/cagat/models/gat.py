@@ -28,6 +28,7 @@ class GAT(NodeClassifier):
         - **output:** logits :math:`(n, F_{out})`
     """
 
+    takes_weights = False
     hyperparameters: ClassVar[Mapping[str, str]] = {
         "hidden": "hidden_channels",
         "heads": "heads",

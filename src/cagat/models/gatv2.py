@@ -31,6 +31,7 @@ class GATv2(NodeClassifier):
         - **output:** logits :math:`(n, F_{out})`
     """
 
+    takes_weights = False
     hyperparameters: ClassVar[Mapping[str, str]] = {
         "hidden": "hidden_channels",
         "heads": "heads",

@@ -34,6 +34,7 @@ class LogReg(NodeClassifier):
 
     takes_sparse = True
     solved_at_once = True
+    takes_weights = False
     hyperparameters: ClassVar[Mapping[str, str]] = {"weight_decay": "weight_decay"}
 
     def __init__(self, in_channels: int, out_channels: int, weight_decay: float = 5e-4) -> None:

@@ -32,6 +32,7 @@ class MLP(NodeClassifier):
     """
 
     takes_sparse = True
+    takes_weights = False
     hyperparameters: ClassVar[Mapping[str, str]] = {"hidden": "hidden_channels", "dropout": "dropout"}
 
     def __init__(self, in_channels: int, hidden_channels: int, out_channels: int, dropout: float = 0.5) -> None:

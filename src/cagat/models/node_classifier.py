@@ -33,6 +33,9 @@ class NodeClassifier(torch.nn.Module):
     takes_sparse: ClassVar[bool] = False
     """Whether :meth:`forward` takes sparse features; if not, it is given dense ones."""
 
+    takes_weights: ClassVar[bool] = True
+    """Whether ``edge_attr``, the weights of the edges, has an effect."""
+
     inductive: ClassVar[bool] = True
     """Whether the trained model also labels the nodes of another graph."""
 

@@ -103,8 +103,9 @@ def create(
     chosen: dict[str, Any] = {arguments[key]: value for key, value in values.items()}
     try:
         return known.network(in_channels=in_channels, out_channels=out_channels, **chosen)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"{name}: {error}") from error
+    except (TypeError, ValueError, RuntimeError, MemoryError) as error:
+        # torch says that memory is short with a RuntimeError of several lines.
+        raise ConfigError(f"{name}: {str(error).splitlines()[0]}") from error
 
 
 def nearest(wrong: str, right: Iterable[str]) -> str:

@@ -3,7 +3,8 @@
 from cagat.training.config import TrainConfig
 from cagat.training.early_stopping import EarlyStopping
 from cagat.training.fit import FitResult, fit
-from cagat.training.run import Run, RunResult
+from cagat.training.outputs import RunResult
+from cagat.training.run import Run
 from cagat.training.trained_run import TrainedRun
 from cagat.training.trainer import DivergedError, Epoch, FitOptions, Trainer, accuracy, accuracy_of
 

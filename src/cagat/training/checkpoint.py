@@ -28,7 +28,8 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
     buffer = io.BytesIO()
     torch.save(state, buffer)
     content = _sealed(buffer.getvalue())
-    if path.exists():
+    # A damaged one does not take the place of the good one before it.
+    if path.exists() and _opened(path.read_bytes()) is not None:
         with disk_errors(previous(path)):
             _keep(path, previous(path))
     put_whole(path, content)

@@ -15,11 +15,18 @@ def chosen_device(name: str | None) -> str:
     if name is None:
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        torch.zeros(1, device=name)
+        torch.zeros(1, device=name).tolist()
     except (AssertionError, RuntimeError, NotImplementedError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ConfigError(f"There is no device {name!r} here ({reason}). Use --device cpu.") from error
     return name
+
+
+@contextlib.contextmanager
+def random_numbers_of_its_own(device: torch.device) -> Iterator[None]:
+    """Leave the caller's random numbers as they were, whatever is drawn meanwhile."""
+    with torch.random.fork_rng(devices=[] if device.type == "cpu" else [device], device_type=device.type):
+        yield
 
 
 @contextlib.contextmanager

@@ -105,10 +105,24 @@ class TrainConfig:
         for key, value in values.items():
             name = str(key).replace("-", "_")
             if name not in kinds:
-                raise ConfigError(f"There is no key {key!r} in a configuration.{nearest(name, kinds)}")
+                meant = _CALLED_OTHERWISE.get(name)
+                hint = f" Did you mean {meant}?" if meant else nearest(name, kinds)
+                raise ConfigError(f"There is no key {key!r} in a configuration.{hint}")
             given[name] = _converted(name, value, kinds[name])
         config = cls(**{key: value for key, value in given.items() if value is not None})
         return config._with_preset(given)
+
+    @classmethod
+    def converted(cls, key: str, value: Any) -> Any:
+        """A value as the type that the key has.
+
+        Raises:
+            ConfigError: It has another, or there is no such key.
+        """
+        kinds = get_type_hints(cls)
+        if key not in kinds:
+            raise ConfigError(f"There is no key {key!r} in a configuration.{nearest(key, kinds)}")
+        return _converted(key, value, kinds[key])
 
     def _with_preset(self, given: Mapping[str, Any]) -> "TrainConfig":
         known = card(self.model)
@@ -149,6 +163,9 @@ _MODEL_KEYS = frozenset(field.name for field in fields(TrainConfig)) - {
     "dataset", "data_dir", "model", "preset", "labels", "val_labels", "seed",
     "device", "threads", "deterministic", "tensorboard",
 }  # fmt: skip
+
+# What the paper and PyG call them.
+_CALLED_OTHERWISE = {"K": "rounds", "T": "steps", "lambda": "lam", "hidden_channels": "hidden", "num_layers": "layers"}
 
 # The model itself checks its own hyperparameters; these are checked before any data is loaded.
 _RANGES: dict[str, tuple[float, float]] = {

@@ -11,6 +11,17 @@ from cagat.errors import ConfigError
 _LARGEST = 1_000_000
 
 
+class _EachKeyOnce(yaml.SafeLoader):
+    """YAML with plain values, where a key that is given twice is an error; PyYAML itself would take the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is given twice", node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
 def read_config(path: Path) -> dict[str, Any]:
     """The keys and values of a configuration file; only plain values, nothing that YAML could execute."""
     try:
@@ -22,7 +33,7 @@ def read_config(path: Path) -> dict[str, Any]:
     if len(text) > _LARGEST:
         raise ConfigError(f"{path}: is larger than {_LARGEST} characters, so it is no configuration.")
     try:
-        values = yaml.safe_load(text)
+        values = yaml.load(text, _EachKeyOnce)  # noqa: S506 (it is a SafeLoader)
     except (yaml.YAMLError, RecursionError) as error:
         raise ConfigError(f"{path}: is not YAML with plain values: {error}") from error
     if values is None:

@@ -13,7 +13,7 @@ from cagat import data
 from cagat.data.features import Normalization
 from cagat.data.splits import Split
 from cagat.errors import DatasetError
-from cagat.models import Labelled, NodeClassifier
+from cagat.models import Labelled, NodeClassifier, create
 from cagat.nn import SparseFeatures
 from cagat.training.config import TrainConfig
 
@@ -68,16 +68,19 @@ class Problem:
 
     def fingerprint(self) -> str:
         """A digest of all that training depends on; labels of test nodes have no part in it."""
-        assert self.split is not None
-        train, val = self.part("train"), self.part("val")
-        x = self.graph.x
-        features = (x,) if x.layout is torch.strided else (x.crow_indices(), x.col_indices(), x.values())
-        digest = hashlib.sha256()
-        for tensor in (*features, self.graph.edge_index, getattr(self.graph, "edge_weight", None), *train, *val):
-            if tensor is not None:
-                digest.update(f"{tuple(tensor.shape)} {tensor.dtype}".encode())
-                digest.update(tensor.contiguous().numpy().tobytes())
-        return digest.hexdigest()
+        return graph_digest(self.graph, *self.part("train"), *self.part("val"))
+
+
+def graph_digest(graph: Data, *further: Tensor) -> str:
+    """A digest of a graph's features, edges and weights, and of further tensors."""
+    x = graph.x
+    features = (x,) if x.layout is torch.strided else (x.crow_indices(), x.col_indices(), x.values())
+    digest = hashlib.sha256()
+    for tensor in (*features, graph.edge_index, getattr(graph, "edge_weight", None), *further):
+        if tensor is not None:
+            digest.update(f"{tuple(tensor.shape)} {tensor.dtype}".encode())
+            digest.update(tensor.contiguous().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def load_graph(dataset: str, data_dir: str | None) -> Data:
@@ -93,6 +96,15 @@ def load_graph(dataset: str, data_dir: str | None) -> Data:
         _logger.info("The graph has edge features, which cagat train does not use; CaGATConv does, with edge_dim.")
     # Three bytes in four of a sparse matrix are indices, so that it must be emptier than this to be worth it.
     return graph if graph.x.values().numel() < 0.25 * graph.x.numel() else _with_dense_features(graph)
+
+
+def fresh_model(config: TrainConfig, graph: Data, device: torch.device) -> tuple[NodeClassifier, tuple[Any, ...]]:
+    """A model with weights drawn from torch's generator as it stands, and what it takes."""
+    assert config.feature_norm is not None
+    model = create(config.model, graph.x.shape[1], len(graph.class_names), **config.hyperparameters()).to(device)
+    if not model.takes_weights and getattr(graph, "edge_weight", None) is not None:
+        _logger.info("The edges have weights, which %s does not use.", config.model)
+    return model, inputs_for(model, graph, config.feature_norm, device)
 
 
 def inputs_for(

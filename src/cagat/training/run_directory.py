@@ -4,13 +4,12 @@ import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import filelock
 
 from cagat.errors import CagatError
 from cagat.training.trainer import Epoch
-from cagat.whole_file import disk_errors, put_whole
+from cagat.whole_file import disk_errors, put_whole, remove_leftovers
 
 
 class RunError(CagatError):
@@ -35,41 +34,66 @@ class RunDirectory:
         self.result = path / "result.json"
         self.tensorboard = path / "tensorboard"
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All files that a run writes again and again or at its end."""
+        return (self.config, self.metrics, self.checkpoint, self.model, self.predictions, self.curves, self.result)
+
+    def require_free(self) -> None:
+        """Raise unless a new run can be put here without overwriting anything.
+
+        Raises:
+            RunError: It names what is there.
+        """
+        if self.config.exists():
+            raise RunError(
+                f"{self.path}: holds a run already. Go on with it: cagat train --resume {self.path}. Or choose another "
+                "--out."
+            )
+        for path in self.files:
+            if path.exists():
+                raise RunError(f"{path}: is there already, and a run would overwrite it. Choose another --out.")
+
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other trainings out of the directory; the lock of a process that was killed is free."""
-        lock = filelock.FileLock(self.path / ".lock", timeout=0)
         existed = self.path.exists()
-        with disk_errors(self.path):
-            self.path.mkdir(parents=True, exist_ok=True)
+        with directory_lock(self.path):
+            for path in self.files:
+                remove_leftovers(path)
             try:
-                lock.acquire()
-            except filelock.Timeout:
-                raise RunError(
-                    f"{self.path}: another training is at work here. Wait for it, or choose another --out."
-                ) from None
-        try:
-            for leftover in self.path.glob(".*.part"):
-                leftover.unlink(missing_ok=True)
-            yield
-        finally:
-            lock.release()
-            if not existed and not self.config.exists():
-                # Nothing came of it, so nothing stays.
-                (self.path / ".lock").unlink(missing_ok=True)
-                with contextlib.suppress(OSError):
-                    self.path.rmdir()
+                yield
+            finally:
+                if not existed and not self.config.exists():
+                    # Nothing came of it, so nothing stays.
+                    (self.path / ".lock").unlink(missing_ok=True)
+                    with contextlib.suppress(OSError):
+                        self.path.rmdir()
 
     def rewrite_metrics(self, history: list[Epoch]) -> None:
         """Make the file of metrics say just this: a run that was killed may have got further than its checkpoint."""
         put_whole(self.metrics, "".join(map(metrics_line, history)))
 
-    def read_result(self) -> dict[str, Any] | None:
-        """What the finished run found; nothing if it is not finished."""
-        if not self.result.exists():
-            return None
-        result: dict[str, Any] = json.loads(self.result.read_text())
-        return result
+
+@contextlib.contextmanager
+def directory_lock(path: Path) -> Iterator[None]:
+    """Make a directory and keep it for oneself.
+
+    Raises:
+        RunError: Somebody else is at work there.
+        WriteError: It cannot be made.
+    """
+    with disk_errors(path):
+        path.mkdir(parents=True, exist_ok=True)
+        lock = filelock.FileLock(path / ".lock", timeout=0)
+        try:
+            lock.acquire()
+        except filelock.Timeout:
+            raise RunError(f"{path}: another process is at work here. Wait for it, or choose another --out.") from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def metrics_line(epoch: Epoch) -> str:

@@ -1,5 +1,7 @@
 """TensorBoard's event files, for those who want them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +20,27 @@ class Scalars:
         self._writer = writer
 
     @classmethod
-    def open(cls, directory: Path | None, epochs_done: int) -> "Scalars":
+    @contextmanager
+    def open(cls, directory: Path | None, epochs_done: int) -> "Iterator[Scalars]":
         """Write to this directory, and let what it says about epochs not done yet be forgotten.
 
         Raises:
             CagatError: TensorBoard is wanted, but not installed.
         """
         if directory is None:
-            return cls(None)
+            yield cls(None)
+            return
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
             raise CagatError(
                 "--tensorboard needs the package tensorboard. Install it with: pip install 'cagat[tensorboard]'"
             ) from error
-        return cls(SummaryWriter(str(directory), purge_step=epochs_done + 1))
+        writer = SummaryWriter(str(directory), purge_step=epochs_done + 1)
+        try:
+            yield cls(writer)
+        finally:
+            writer.close()
 
     def add(self, epoch: Epoch) -> None:
         """Write an epoch."""
@@ -40,8 +48,3 @@ class Scalars:
             self._writer.add_scalar("loss/train", epoch.loss, epoch.number)
             self._writer.add_scalar("loss/val", epoch.val_loss, epoch.number)
             self._writer.add_scalar("accuracy/val", epoch.val_accuracy, epoch.number)
-
-    def close(self) -> None:
-        """Write out what is still held."""
-        if self._writer is not None:
-            self._writer.close()

@@ -19,6 +19,7 @@ from cagat.training.evaluation import Evaluation
 from cagat.training.predictions import Predictions
 from cagat.training.problem import Problem, inputs_for, load_graph
 from cagat.training.run_directory import RunDirectory, RunError
+from cagat.training.same_features import with_features
 from cagat.training.weights_file import Description, read_weights
 
 
@@ -47,7 +48,13 @@ class TrainedRun:
     @cached_property
     def problem(self) -> Problem:
         """The graph that the model was trained on, and its split."""
-        return Problem.load(self.config)
+        problem = Problem.load(self.config)
+        if problem.fingerprint() != self.description.graph:
+            raise RunError(
+                f"{self.config.dataset}: is no longer the graph that the run in {self.directory.path} was trained on. "
+                f"Bring that back; or label the new one with: cagat predict RUN --dataset {self.config.dataset}"
+            )
+        return problem
 
     @torch.no_grad()
     def logits(self, graph: Data) -> Tensor:
@@ -85,23 +92,7 @@ class TrainedRun:
                 "train another model."
             )
         graph = load_graph(dataset, self.config.data_dir)
-        self._check_features(graph)
-        return graph, None
-
-    def _check_features(self, graph: Data) -> None:
-        wanted, found = self.description.in_channels, graph.x.shape[1]
-        if found != wanted:
-            raise DatasetError(
-                f"{graph.name}: has {found} features, but the model was trained on {wanted}. Give the graph the same "
-                "features, in the same order."
-            )
-        names = list(graph.feature_names)
-        for number, (ours, theirs) in enumerate(zip(self.description.features or (), names, strict=False)):
-            if ours != theirs:
-                raise DatasetError(
-                    f"{graph.name}: feature {number} is {theirs!r}, but the model was trained with {ours!r} there. Put "
-                    "the features into the same order."
-                )
+        return with_features(graph, self.description.features, self.description.in_channels), None
 
     def _inputs(self, graph: Data) -> tuple[Any, ...]:
         norm = cast("Normalization", self.description.feature_norm)

@@ -104,7 +104,7 @@ class Trainer:
         """Train for one epoch and validate.
 
         Raises:
-            DivergedError: The loss is infinite or not a number. The weights are left as they were before the step.
+            DivergedError: The loss is infinite or not a number. If it is the training loss, no step was taken with it.
         """
         number = len(self.history) + 1
         loss = self._learn(number)

@@ -9,7 +9,6 @@ from typing import Any
 import safetensors
 import safetensors.torch
 import torch
-from torch import Tensor
 
 from cagat.models import NodeClassifier, create
 from cagat.training.checkpoint import DamagedFileError
@@ -27,6 +26,7 @@ class Description:
         classes: The names of the classes.
         features: The names of the features, if they have any.
         feature_norm: How features are scaled.
+        graph: The digest of what it was trained on.
     """
 
     model: str
@@ -35,6 +35,7 @@ class Description:
     classes: list[str]
     features: list[str] | None
     feature_norm: str
+    graph: str
 
 
 def write_weights(path: Path, model: NodeClassifier, description: Description) -> None:
@@ -58,27 +59,45 @@ def read_weights(path: Path) -> tuple[NodeClassifier, Description]:
         content = path.read_bytes()
         known = _checksum(path).read_text(encoding="ascii", errors="replace").split()[:1]
     except OSError as error:
-        raise DamagedFileError(f"{error.filename}: cannot be read ({error.strerror}). {_REMEDY}") from error
+        raise DamagedFileError(f"{error.filename}: cannot be read ({error.strerror}). {_remedy(path)}") from error
     if [hashlib.sha256(content).hexdigest()] != known:
-        raise DamagedFileError(f"{path}: is damaged, its sha256 is not the one in {_checksum(path).name}. {_REMEDY}")
-    try:
-        with safetensors.safe_open(path, framework="pt") as file:
-            description = Description(**json.loads(file.metadata()["cagat"]))
-            weights: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (safetensors.SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise DamagedFileError(f"{path}: holds no weights of cagat ({error}). {_REMEDY}") from error
-    # Making the model draws weights that are thrown away; the caller's random numbers shall not notice.
-    with torch.random.fork_rng(devices=[]):
-        model = create(
-            description.model, description.in_channels, len(description.classes), **description.hyperparameters
+        raise DamagedFileError(
+            f"{path}: is damaged, its sha256 is not the one in {_checksum(path).name}. {_remedy(path)}"
         )
-    model.load_state_dict(weights)
+    try:
+        weights = safetensors.torch.load(content)
+        description = Description(**json.loads(_head(content)["__metadata__"]["cagat"]))
+        # Making the model draws weights that are thrown away; the caller's random numbers shall not notice.
+        with torch.random.fork_rng(devices=[]):
+            model = create(
+                description.model, description.in_channels, len(description.classes), **description.hyperparameters
+            )
+        model.load_state_dict(weights)
+    except (safetensors.SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise DamagedFileError(f"{path}: holds no weights of cagat ({error}). {_remedy(path)}") from error
     model.eval()
     return model, description
+
+
+def weights_are_whole(path: Path) -> bool:
+    """Whether a file of weights is there and has the digest that is written beside it."""
+    try:
+        known = _checksum(path).read_text(encoding="ascii", errors="replace").split()[:1]
+        return [hashlib.sha256(path.read_bytes()).hexdigest()] == known
+    except OSError:
+        return False
+
+
+def _head(content: bytes) -> dict[str, Any]:
+    """The head of a safetensors file: its length in eight bytes, then JSON."""
+    length = int.from_bytes(content[:8], "little")
+    head: dict[str, Any] = json.loads(content[8 : 8 + length])
+    return head
 
 
 def _checksum(path: Path) -> Path:
     return path.with_name(path.name + ".sha256")
 
 
-_REMEDY = "Write it anew from the run's checkpoint with: cagat train --resume RUN"
+def _remedy(path: Path) -> str:
+    return f"Write it anew from the run's checkpoint with: cagat train --resume {path.parent}"

@@ -1,0 +1,96 @@
+"""What a run leaves for people: weights, predictions, curves and the result."""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch.nn import functional as F
+
+from cagat.training.config import TrainConfig
+from cagat.training.curves import draw_curves
+from cagat.training.predictions import Predictions
+from cagat.training.problem import Problem
+from cagat.training.run_directory import RunDirectory
+from cagat.training.trainer import Trainer, accuracy_of
+from cagat.training.weights_file import Description, weights_are_whole, write_weights
+from cagat.whole_file import put_whole
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a run found: the line that `cagat train --json` prints.
+
+    `test_accuracy` is ``None`` as long as a run is not finished: until then no test label is looked at.
+    """
+
+    dataset: str
+    model: str
+    labels_per_class: int | None
+    seed: int
+    epochs: int
+    best_epoch: int
+    val_loss: float
+    val_accuracy: float
+    test_accuracy: float | None
+    seconds: float
+    run_dir: str
+
+
+def write_outputs(
+    directory: RunDirectory, config: TrainConfig, problem: Problem, trainer: Trainer, seconds: float
+) -> RunResult:
+    """Put the best weights back and write their files; those of a run that goes on later are written again then."""
+    finished = trainer.finished
+    trainer.finish()
+    graph, best = problem.graph, trainer.best
+    assert best is not None
+    assert problem.split is not None
+    with torch.no_grad():
+        logits = trainer.model(*trainer.inputs).cpu()
+    val = problem.part("val")
+    # Of a finished run, and of no other, the labels of test nodes are looked at.
+    result = RunResult(
+        dataset=config.dataset,
+        model=config.model,
+        labels_per_class=problem.labels,
+        seed=config.seed,
+        epochs=len(trainer.history),
+        best_epoch=best.number,
+        val_loss=F.cross_entropy(logits[val.nodes], val.classes).item(),
+        val_accuracy=accuracy_of(logits, val),
+        test_accuracy=accuracy_of(logits, problem.part("test")) if finished else None,
+        seconds=round(seconds, 3),
+        run_dir=str(directory.path),
+    )
+    write_weights(directory.model, trainer.model, _description(config, problem))
+    Predictions.from_logits(logits, graph, graph.class_names, problem.split).write(directory.predictions)
+    draw_curves(trainer.history, best.number, directory.curves)
+    if finished:
+        put_whole(directory.result, json.dumps(asdict(result)) + "\n")
+    return result
+
+
+def read_result(directory: RunDirectory) -> RunResult | None:
+    """The result of a finished run, if all its files are there and whole; they are written again otherwise."""
+    files = (directory.predictions, directory.curves)
+    if not all(path.exists() for path in files) or not weights_are_whole(directory.model):
+        return None
+    try:
+        found: dict[str, Any] = json.loads(directory.result.read_text(encoding="utf-8"))
+        return RunResult(**found | {"run_dir": str(directory.path)})
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _description(config: TrainConfig, problem: Problem) -> Description:
+    assert config.feature_norm is not None
+    return Description(
+        model=config.model,
+        hyperparameters=config.hyperparameters(),
+        in_channels=problem.graph.x.shape[1],
+        classes=list(problem.graph.class_names),
+        features=list(problem.graph.feature_names) or None,
+        feature_norm=config.feature_norm,
+        graph=problem.fingerprint(),
+    )

@@ -1,0 +1,107 @@
+"""The state of a run between two of its lives."""
+
+import logging
+import time
+from typing import Any
+
+import torch
+
+from cagat import __version__
+from cagat.training.checkpoint import DamagedFileError, load_checkpoint, previous, save_checkpoint
+from cagat.training.config import TrainConfig
+from cagat.training.run_directory import RunDirectory, RunError
+from cagat.training.trainer import Trainer
+
+_logger = logging.getLogger(__name__)
+
+# At most this share of the time is spent on saving.
+_SAVING_SHARE = 0.05
+
+# When a run ends may be changed when it is resumed; the graph is known by its digest, wherever it lies.
+_MAY_CHANGE = {"epochs", "patience", "tensorboard", "data_dir", "dataset"}
+
+
+class SavedState:
+    """Saves and loads the state of a run, and knows when it is time to save again.
+
+    Args:
+        directory: Of the run.
+        config: Of the run; what its bits depend on may not change.
+        graph: The digest of what it is trained on.
+    """
+
+    def __init__(self, directory: RunDirectory, config: TrainConfig, graph: str) -> None:
+        self.seconds = 0.0
+        self.epoch = 0
+        self._directory = directory
+        self._decisive = {key: value for key, value in config.values().items() if key not in _MAY_CHANGE}
+        self._graph = graph
+        self._saved_at = time.perf_counter()
+        self._took = 0.0
+
+    def due(self, every: float) -> bool:
+        """Whether so many seconds have passed, or more where saving would else take too large a share of the time."""
+        wait = every and max(every, self._took / _SAVING_SHARE)
+        return time.perf_counter() - self._saved_at > wait
+
+    def save(self, trainer: Trainer, seconds: float) -> None:
+        """Save the state; the state before it is kept, too."""
+        started = time.perf_counter()
+        state = {
+            "trainer": trainer.state_dict(),
+            "config": self._decisive,
+            "graph": self._graph,
+            "seconds": seconds,
+            "versions": _versions(),
+        }
+        save_checkpoint(self._directory.checkpoint, state)
+        self.seconds, self.epoch = seconds, len(trainer.history)
+        self._saved_at = time.perf_counter()
+        self._took = self._saved_at - started
+
+    def load(self, trainer: Trainer) -> bool:
+        """Put a trainer into the state that was saved last, if there is one.
+
+        Raises:
+            RunError: The configuration or the graph is not that of the saved state.
+            DamagedFileError: Neither the last state nor the one before it can be read.
+        """
+        state = self._read()
+        if state is None:
+            return False
+        for key, value in self._decisive.items():
+            if state["config"].get(key) != value:
+                was = state["config"].get(key)
+                raise RunError(
+                    f"{self._directory.config}: {key} is {value!r} now, but was {was!r} when the run was started. Put "
+                    "it back, or start a new run: cagat train --config CONFIG --out OTHER"
+                )
+        if state["graph"] != self._graph:
+            raise RunError(
+                f"{self._directory.path}: the graph is not the one that the run was started with. Bring that back, or "
+                "start a new run."
+            )
+        if state["versions"] != _versions():
+            _logger.warning("The run was started with %s: bits may differ from here on.", state["versions"])
+        trainer.load_state_dict(state["trainer"])
+        self.seconds, self.epoch = state["seconds"], len(trainer.history)
+        return True
+
+    def _read(self) -> dict[str, Any] | None:
+        path = self._directory.checkpoint
+        if not path.exists() and not previous(path).exists():
+            if self._directory.config.exists():
+                _logger.warning("%s: there is no checkpoint, so the run starts from the beginning.", path)
+            return None
+        try:
+            return load_checkpoint(path)
+        except DamagedFileError as error:
+            if not previous(path).exists():
+                raise
+            state = load_checkpoint(previous(path))
+            _logger.warning("%s Going on from the one before it, %s.", error, previous(path).name)
+            return state
+
+
+def _versions() -> dict[str, str]:
+    return {"cagat": __version__, "torch": str(torch.__version__)}
