@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 from torch.nn import functional as F
-from torch_geometric.nn import GATConv
+from torch_geometric.nn import GATConv, MessagePassing
 
 from cagat.models.node_classifier import NodeClassifier
 from cagat.models.parameter_groups import decay_only, weights_of
@@ -29,6 +29,7 @@ class GAT(NodeClassifier):
     """
 
     takes_weights = False
+    layer: ClassVar[type[MessagePassing]] = GATConv
     hyperparameters: ClassVar[Mapping[str, str]] = {
         "hidden": "hidden_channels",
         "heads": "heads",
@@ -50,8 +51,8 @@ class GAT(NodeClassifier):
         super().__init__()
         self.dropout = dropout
         self.decay_biases = decay_biases
-        self.conv1 = GATConv(in_channels, hidden_channels, heads, dropout=attention_dropout)
-        self.conv2 = GATConv(hidden_channels * heads, out_channels, heads=1, concat=False, dropout=attention_dropout)
+        self.conv1 = self.layer(in_channels, hidden_channels, heads, dropout=attention_dropout)
+        self.conv2 = self.layer(hidden_channels * heads, out_channels, heads=1, concat=False, dropout=attention_dropout)
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
         """The logits of all nodes; edge weights are not looked at."""
