@@ -476,3 +476,16 @@ def test_training_and_evaluation_are_one_pass_each(tmp_path, monkeypatch):
     start(tmp_path / "run", epochs=3).train()
     # Of every epoch one training pass and one for loss and accuracy together; at the end one for all the files.
     assert passes == [True, False] * 3 + [False]
+
+
+def test_a_model_that_labels_at_the_end(tmp_path):
+    values = {key: value for key, value in SMALL.items() if key != "heads"} | {"model": "dgi", "epochs": 6}
+    result = Run.start(TrainConfig.from_values(values), tmp_path / "run").train()
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert [line["val_accuracy"] for line in lines] == [None] * 6
+    assert result.val_accuracy == TrainedRun(tmp_path / "run").evaluate().accuracy["val"] > 0.3
+    # What is computed at the end is the same after an interruption, too.
+    run = Run.start(TrainConfig.from_values(values), tmp_path / "other")
+    stop_at_once(run)
+    Run.resume(tmp_path / "other").train()
+    assert contents(tmp_path / "other") == contents(tmp_path / "run")

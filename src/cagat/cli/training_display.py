@@ -1,6 +1,7 @@
 """A training while it goes on, and what it found."""
 
 import json
+import math
 import signal
 import time
 from collections.abc import Iterator
@@ -65,9 +66,10 @@ class _Display:
         self._measure()
         if not self._console.is_terminal and time.perf_counter() - self._shown_at < _SECONDS_BETWEEN_LINES:
             return
+        accuracy = "" if math.isnan(epoch.val_accuracy) else f" ({100 * epoch.val_accuracy:.1f} %)"
         text = (
-            f"epoch {epoch.number}: loss {epoch.loss:.3f}, validation {epoch.val_loss:.3f} "
-            f"({100 * epoch.val_accuracy:.1f} %), {self._time_left(trainer)}"
+            f"epoch {epoch.number}: loss {epoch.loss:.3f}, validation {epoch.val_loss:.3f}{accuracy}, "
+            f"{self._time_left(trainer)}"
         )
         self._shown_at = time.perf_counter()
         if self._console.is_terminal:

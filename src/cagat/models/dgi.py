@@ -36,6 +36,7 @@ class DGI(NodeClassifier):
     """
 
     takes_sparse = True
+    labels_at_the_end = True
     hyperparameters: ClassVar[Mapping[str, str]] = {"hidden": "hidden_channels"}
 
     def __init__(self, in_channels: int, hidden_channels: int, out_channels: int) -> None:
@@ -68,7 +69,7 @@ class DGI(NodeClassifier):
         self._epoch_loss = loss.detach()
         yield loss
 
-    def stopping_loss(self, inputs: tuple[Any, ...], logits: Tensor, val: Labelled) -> Tensor:
+    def stopping_loss(self, inputs: tuple[Any, ...], logits: Tensor | None, val: Labelled) -> Tensor:
         """The loss that the epoch was trained on, as in the authors' code."""
         return self._epoch_loss
 

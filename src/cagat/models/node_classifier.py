@@ -39,6 +39,9 @@ class NodeClassifier(torch.nn.Module):
     inductive: ClassVar[bool] = True
     """Whether the trained model also labels the nodes of another graph."""
 
+    labels_at_the_end: ClassVar[bool] = False
+    """Whether the logits mean nothing before :meth:`solve`, so that there is nothing to validate in an epoch."""
+
     solved_at_once: ClassVar[bool] = False
     """Whether the model is fitted by :meth:`solve` alone, without epochs."""
 
@@ -58,8 +61,12 @@ class NodeClassifier(torch.nn.Module):
         """The losses of an epoch; after each of them the trainer takes a step, and only then asks for the next."""
         yield F.cross_entropy(self(*inputs)[train.nodes], train.classes)
 
-    def stopping_loss(self, inputs: tuple[Any, ...], logits: Tensor, val: Labelled) -> Tensor:
-        """The loss that decides which weights are best and when to stop; without dropout and gradients."""
+    def stopping_loss(self, inputs: tuple[Any, ...], logits: Tensor | None, val: Labelled) -> Tensor:
+        """The loss that decides which weights are best and when to stop; without dropout and gradients.
+
+        ``logits`` are those of all nodes, or ``None`` for a model that :attr:`labels_at_the_end`.
+        """
+        assert logits is not None, "a model that labels at the end has a stopping loss of its own"
         return F.cross_entropy(logits[val.nodes], val.classes)
 
     def solve(self, inputs: tuple[Any, ...], train: Labelled) -> None:

@@ -1,5 +1,6 @@
 """The course of a training as a picture."""
 
+import math
 from pathlib import Path
 
 from cagat.training.trainer import Epoch
@@ -17,17 +18,19 @@ def draw_curves(history: list[Epoch], best_epoch: int, path: Path) -> None:
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
     figure = Figure(figsize=(9, 3.6), layout="constrained")
-    losses, accuracy = figure.subplots(1, 2)
+    validated = not all(math.isnan(epoch.val_accuracy) for epoch in history)
+    losses, *others = figure.subplots(1, 1 + validated, squeeze=False)[0]
     numbers = [epoch.number for epoch in history]
     # A single epoch is a point, not a line.
     style = {"marker": "o"} if len(history) == 1 else {"linewidth": 1.3}
     losses.plot(numbers, [epoch.loss for epoch in history], color=_TRAINING, label="training", **style)
     losses.plot(numbers, [epoch.val_loss for epoch in history], color=_VALIDATION, label="validation", **style)
     losses.set(title="Loss", xlabel="epoch")
-    accuracy.plot(numbers, [epoch.val_accuracy for epoch in history], color=_VALIDATION, label="validation", **style)
-    accuracy.set(title="Validation accuracy", xlabel="epoch")
-    accuracy.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    for axes in (losses, accuracy):
+    for axes in others:
+        axes.plot(numbers, [epoch.val_accuracy for epoch in history], color=_VALIDATION, label="validation", **style)
+        axes.set(title="Validation accuracy", xlabel="epoch")
+        axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    for axes in (losses, *others):
         axes.axvline(best_epoch, color="#666666", linestyle=":", linewidth=1, label=f"best: epoch {best_epoch}")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid(alpha=0.25)

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -99,5 +100,7 @@ def directory_lock(path: Path) -> Iterator[None]:
 def metrics_line(epoch: Epoch) -> str:
     """The line of an epoch; without times, so that a resumed run writes the same bytes as an unbroken one."""
     number, loss, val_loss, val_accuracy = epoch
-    values = {"epoch": number, "loss": loss, "val_loss": val_loss, "val_accuracy": val_accuracy}
+    # JSON has no word for what is not a number.
+    accuracy = None if math.isnan(val_accuracy) else val_accuracy
+    values = {"epoch": number, "loss": loss, "val_loss": val_loss, "val_accuracy": accuracy}
     return json.dumps(values) + "\n"

@@ -1,5 +1,6 @@
 """TensorBoard's event files, for those who want them."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,4 +48,5 @@ class Scalars:
         if self._writer is not None:
             self._writer.add_scalar("loss/train", epoch.loss, epoch.number)
             self._writer.add_scalar("loss/val", epoch.val_loss, epoch.number)
-            self._writer.add_scalar("accuracy/val", epoch.val_accuracy, epoch.number)
+            if not math.isnan(epoch.val_accuracy):
+                self._writer.add_scalar("accuracy/val", epoch.val_accuracy, epoch.number)

@@ -37,7 +37,11 @@ class FitOptions:
 
 
 class Epoch(NamedTuple):
-    """What is known after an epoch, numbered from 1; ``val_loss`` is the model's loss for early stopping."""
+    """What is known after an epoch, numbered from 1.
+
+    ``val_loss`` is the model's loss for early stopping; ``val_accuracy`` is not a number if the model labels nodes only
+    at the end.
+    """
 
     number: int
     loss: float
@@ -110,9 +114,9 @@ class Trainer:
         loss = self._learn(number)
         with torch.no_grad():
             self.model.eval()
-            logits = self.model(*self.inputs)
+            logits = None if self.model.labels_at_the_end else self.model(*self.inputs)
             val_loss = _checked(self.model.stopping_loss(self.inputs, logits, self._val), "validation loss", number)
-            found = accuracy_of(logits, self._val)
+            found = math.nan if logits is None else accuracy_of(logits, self._val)
         epoch = Epoch(number, loss, val_loss, found)
         self._stopping.update(number, val_loss, self.model)
         self.history.append(epoch)
