@@ -107,6 +107,20 @@ class CSRGraph:
         graph.transition(normalization, dtype or torch.get_default_dtype())
         return graph
 
+    @classmethod
+    def from_transition(cls, pattern: CSRPattern, weights: tuple[Tensor, Tensor]) -> "CSRGraph":
+        """A graph of which no more is known than the pattern and the values of its ``"row"`` transition."""
+        none = torch.empty(0, dtype=torch.long, device=pattern.col.device)
+        return cls(
+            pattern=pattern,
+            adjacency=weights[0].double(),
+            edge_index=none.expand(2, 0),
+            entry=none,
+            num_given=0,
+            has_added_loops=False,
+            _transitions={("row", weights[0].dtype): weights},
+        )
+
     @property
     def num_nodes(self) -> int:
         """The number of nodes."""

@@ -4,41 +4,14 @@ The arrays are those of :class:`~cagat.kernels.csr_pattern.CSRPattern`, contiguo
 dimensions, so that the innermost loops run over adjacent numbers and become vector instructions.
 """
 
-import contextlib
-import functools
-import pickle
-from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 
-# Sums may be reordered into vector lanes and multiply-adds fused. The flags that would let the compiler assume that
-# there are no NaN and no infinities are left out: a broken input must show in the output.
-_FAST_MATH = {"reassoc", "contract", "nsz"}
+from cagat.kernels.compiled import compiled
 
 
-class _compiled:  # noqa: N801  It is used as a decorator.
-    """A compiled loop whose machine code is kept on disk, unless that is impossible: then it lives with the process."""
-
-    def __init__(self, function: Callable[..., None]) -> None:
-        functools.update_wrapper(self, function)
-        self._in_memory = numba.njit(nogil=True, fastmath=_FAST_MATH)(function)
-        self._call = self._in_memory
-        # numba raises RuntimeError if it finds no directory to write to: a read-only installation and home.
-        with contextlib.suppress(RuntimeError):
-            self._call = numba.njit(nogil=True, fastmath=_FAST_MATH, cache=True)(function)
-
-    def __call__(self, *arguments: Any) -> None:
-        try:
-            self._call(*arguments)
-        except (OSError, EOFError, pickle.UnpicklingError):
-            # The kept code cannot be written (a full disk) or read (a broken file); the loops raise none of these.
-            self._call = self._in_memory
-            self._call(*arguments)
-
-
-@_compiled
+@compiled
 def spmm(rowptr: Any, col: Any, weight: Any, x: Any, out: Any, start: int, stop: int) -> None:
     """``out[i] = sum_j weight_ij x[j]``, one weight for all columns of ``x``."""
     width = x.shape[1]
@@ -52,7 +25,7 @@ def spmm(rowptr: Any, col: Any, weight: Any, x: Any, out: Any, start: int, stop:
                 out[i, c] += w * x[j, c]
 
 
-@_compiled
+@compiled
 def spmm_heads(rowptr: Any, col: Any, values: Any, x: Any, out: Any, start: int, stop: int) -> None:
     """``out[i, h] = sum_j values_ij[h] x[j, h]``."""
     heads, channels = x.shape[1], x.shape[2]
@@ -68,7 +41,7 @@ def spmm_heads(rowptr: Any, col: Any, values: Any, x: Any, out: Any, start: int,
                     out[i, h, c] += v * x[j, h, c]
 
 
-@_compiled
+@compiled
 def spmm_heads_t(rowptr_t: Any, col_t: Any, perm_t: Any, values: Any, x: Any, out: Any, start: int, stop: int) -> None:
     """``out[j, h] = sum_i values_ij[h] x[i, h]``, the values in the order of the matrix itself."""
     heads, channels = x.shape[1], x.shape[2]
@@ -85,7 +58,7 @@ def spmm_heads_t(rowptr_t: Any, col_t: Any, perm_t: Any, values: Any, x: Any, ou
                     out[j, h, c] += v * x[i, h, c]
 
 
-@_compiled
+@compiled
 def sddmm_heads(rowptr: Any, col: Any, a: Any, b: Any, out: Any, start: int, stop: int) -> None:
     """``out_ij[h] = <a[i, h], b[j, h]>`` at the entries."""
     heads, channels = a.shape[1], a.shape[2]
@@ -99,7 +72,7 @@ def sddmm_heads(rowptr: Any, col: Any, a: Any, b: Any, out: Any, start: int, sto
                 out[e, h] = total
 
 
-@_compiled
+@compiled
 def edge_softmax(
     rowptr: Any, col: Any, dst: Any, src: Any, edge: Any, slope: float, out: Any, start: int, stop: int
 ) -> None:
@@ -133,7 +106,7 @@ def edge_softmax(
                 out[e, h] /= total[h]
 
 
-@_compiled
+@compiled
 def edge_softmax_backward(
     rowptr: Any,
     col: Any,
@@ -173,7 +146,7 @@ def edge_softmax_backward(
                 grad_dst[i, h] += g
 
 
-@_compiled
+@compiled
 def row_sums_t(rowptr_t: Any, perm_t: Any, values: Any, out: Any, start: int, stop: int) -> None:
     """``out[j] = sum_i values_ij``."""
     heads = values.shape[1]
@@ -186,7 +159,7 @@ def row_sums_t(rowptr_t: Any, perm_t: Any, values: Any, out: Any, start: int, st
                 out[j, h] += values[e, h]
 
 
-@_compiled
+@compiled
 def edge_diffusion(
     rowptr: Any,
     col: Any,

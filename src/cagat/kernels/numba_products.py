@@ -9,7 +9,7 @@ from torch import Tensor
 from cagat.kernels import numba_kernels as kernels
 from cagat.kernels.row_threads import RowThreads
 
-_threads = RowThreads()
+row_threads = RowThreads()
 
 
 def _array(tensor: Tensor) -> NDArray[Any]:
@@ -18,7 +18,7 @@ def _array(tensor: Tensor) -> NDArray[Any]:
 
 
 def _run(kernel: Any, rowptr: NDArray[Any], *arguments: Any, width: int) -> None:
-    _threads.run(kernel, rowptr, arguments, width, torch.get_num_threads())
+    row_threads.run(kernel, rowptr, arguments, width, torch.get_num_threads())
 
 
 def spmm(rowptr: Tensor, col: Tensor, weight: Tensor, x: Tensor) -> Tensor:

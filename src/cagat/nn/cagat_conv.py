@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from torch.nn.parameter import UninitializedParameter
 from torch_geometric.utils import is_torch_sparse_tensor
 
-from cagat.diffusion import AttentionOperator, Diffused, EdgeSupport, diffuse
+from cagat.diffusion import AttentionOperator, Diffused, EdgeSupport, diffuse, diffused_features
 from cagat.diffusion.coefficients import over_channels
 from cagat.kernels import CSRGraph, edge_softmax, prepare_graph
 from cagat.kernels.csr_graph import NORMALIZATIONS
@@ -199,8 +199,10 @@ class CaGATConv(ExplainedMessages):
         graph, edge_attr = self._prepare(features, edge_index, edge_attr, size)
         Z = self._transform(features)
         G = self._attend(Z, graph, edge_attr)
-        diffused = self._diffuse(Z, F.dropout(G, self.dropout, self.training), graph, self.K)
-        out = diffused.H
+        G = F.dropout(G, self.dropout, self.training)
+        out = diffused_features(Z, G, graph, self.coefficients(), K=self.K, **self._reading())
+        if self.is_explained or return_attention_weights:
+            diffused = self._diffuse(Z, G, graph, self.K)
         if self.is_explained:
             change = self.explained_change(diffused.S.on_edges(), diffused.V, graph)
             out = out + over_channels(self.coefficients().lam) * change
@@ -302,18 +304,10 @@ class CaGATConv(ExplainedMessages):
         return graph.merge((transformed * self.att_edge).sum(dim=-1))
 
     def _diffuse(self, Z: Tensor, G: Tensor, graph: CSRGraph, K: int) -> Diffused:
-        return diffuse(
-            Z,
-            G,
-            graph,
-            self.coefficients(),
-            K=K,
-            T=self.T,
-            support=self.support,
-            affinity=self.affinity,
-            feedback=self.feedback,
-            normalization=self.normalization,
-        )
+        return diffuse(Z, G, graph, self.coefficients(), K=K, **self._reading())
+
+    def _reading(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("T", "support", "affinity", "feedback", "normalization")}
 
     def __repr__(self) -> str:
         extras = "".join(
