@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 from cagat import CSRGraph, reference
 from cagat.diffusion import Coefficients, diffuse, diffused_features
-from cagat.diffusion.fused_operator import fused_diffusion, fused_diffusion_gradients
+from cagat.diffusion.fused_operator import as_tensors, fused_diffusion, fused_diffusion_gradients
 from graph_strategies import RandomGraph, graphs
 
 RING = RandomGraph(torch.stack([torch.arange(9), torch.arange(9).roll(1)]), 9, None)
@@ -40,7 +40,7 @@ def outcome(function, made, Z, G, *coefficients, **options):
     alpha=st.sampled_from([0.0, 0.4, 1.0]),
     lam=st.sampled_from([0.0, 0.3, 1.0]),
     xi=st.sampled_from([0.0, 0.1]),
-    shape=st.sampled_from([(1, 1), (1, 7), (3, 3), (4, 4), (2, 40)]),
+    shape=st.sampled_from([(1, 7), (3, 3), (2, 40)]),
     normalization=st.sampled_from(["row", "sym"]),
 )
 def test_equals_the_rounds_of_single_products(graph, K, T, alpha, lam, xi, shape, normalization):
@@ -55,7 +55,9 @@ def test_equals_the_rounds_of_single_products(graph, K, T, alpha, lam, xi, shape
 @pytest.mark.parametrize(
     ("shape", "dtype"),
     [
-        *itertools.product([(8, 8), (1, 7), (1, 3), (16, 4), (8, 12), (5, 9), (8, 32)], [torch.float32, torch.float64]),
+        *itertools.product([(8, 8), (1, 7)], [torch.float32, torch.float64]),
+        ((8, 12), torch.float32),  # Three parts of 32 lanes.
+        ((5, 9), torch.float64),
         ((64, 2), torch.float32),
         ((65, 2), torch.float32),  # More heads than a part of a row can hold.
         ((33, 2), torch.float64),
@@ -107,8 +109,7 @@ def test_gradients(alpha, lam, xi, K, T, shape):
 @pytest.mark.parametrize(("alpha", "lam", "xi", "K", "T"), CASES)
 def test_operators_keep_torchs_rules(alpha, lam, xi, K, T):
     made, Z, G = inputs(RING, 3, 4)
-    p = made.pattern
-    pattern = [p.rowptr, p.col, p.rowptr_t, p.col_t, p.perm_t, *made.transition("row", torch.float64)]
+    pattern = as_tensors(made, "row", torch.float64)
     numbers = (alpha, lam, xi, K, T)
     opcheck(fused_diffusion, (pattern, Z, G, *numbers))
     kept = [tensor.detach() for tensor in fused_diffusion(pattern, Z, G, *numbers)[1:]]
@@ -132,6 +133,16 @@ def test_bits_do_not_depend_on_the_number_of_threads():
                     assert all(map(torch.equal, ours, expected))
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (3, 3)])
+def test_what_is_not_kept_is_made_again(shape, monkeypatch):
+    made, Z, G = inputs(RING, *shape)
+    expected = outcome(diffused_features, made, Z, G, 0.4, 0.3, 0.1, K=2, T=2)
+    for size in (0, 1, 40_000):
+        monkeypatch.setattr("cagat.diffusion.fused_heads.RECOMPUTE_ABOVE", size)
+        for one, other in zip(outcome(diffused_features, made, Z, G, 0.4, 0.3, 0.1, K=2, T=2), expected, strict=True):
+            assert_close(one, other, rtol=1e-12, atol=1e-13)
 
 
 def test_strided_inputs_and_gradients():

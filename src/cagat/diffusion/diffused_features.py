@@ -5,7 +5,7 @@ from torch import Tensor
 
 from cagat.diffusion.coefficients import Coefficients, is_zero
 from cagat.diffusion.diffuse import diffuse
-from cagat.diffusion.fused_operator import fused_diffusion
+from cagat.diffusion.fused_operator import as_tensors, fused_diffusion
 from cagat.kernels import CSRGraph
 from cagat.kernels.row_layout import RowLayout
 
@@ -31,20 +31,18 @@ def diffused_features(
     alpha, lam, xi = coefficients
     is_fixed = not any(isinstance(coefficient, Tensor) for coefficient in coefficients)
     is_default = support == "full" and not feedback and (affinity == "edges" or is_zero(xi))
-    if is_fixed and is_default and _has_steps(Z, graph):
+    if is_fixed and is_default and _has_steps(Z, G, graph):
         if lam == 0:
             return Z.clone()
-        pattern = graph.pattern
-        indices = [pattern.rowptr, pattern.col, pattern.rowptr_t, pattern.col_t, pattern.perm_t]
-        weights = graph.transition(normalization, Z.dtype)
-        H: Tensor = fused_diffusion([*indices, *weights], Z, G, alpha, lam, xi, K, T)[0]
+        tensors = as_tensors(graph, normalization, Z.dtype)
+        H: Tensor = fused_diffusion(tensors, Z, G, alpha, lam, xi, K, T)[0]
         return H
     switches = {"support": support, "affinity": affinity, "feedback": feedback, "normalization": normalization}
     return diffuse(Z, G, graph, coefficients, K=K, T=T, **switches).H  # type: ignore[arg-type]
 
 
-def _has_steps(Z: Tensor, graph: CSRGraph) -> bool:
+def _has_steps(Z: Tensor, G: Tensor, graph: CSRGraph) -> bool:
     """Whether row programs can work on such features and such a graph."""
-    if Z.device.type != "cpu" or Z.dtype not in (torch.float32, torch.float64):
+    if Z.device.type != "cpu" or Z.dtype not in (torch.float32, torch.float64) or G.dtype != Z.dtype:
         return False
     return RowLayout(Z.size(1), Z.size(2), Z.dtype).is_possible and graph.pattern.col.dtype == torch.int32

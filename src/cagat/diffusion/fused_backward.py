@@ -9,10 +9,13 @@ It walks the steps of :mod:`~cagat.diffusion.fused_forward` backwards. With D fo
 and at the end :math:`dV_{i-1} \mathrel{+}= \bar{A} dV_i` down to :math:`dV_0 = dZ`. No Y is needed.
 """
 
+import torch
 from torch import Tensor
 
 from cagat.diffusion.fused_problem import FusedProblem
 from cagat.kernels.row_program import RowProgram
+
+Levels = tuple[Tensor, ...]
 
 
 def fused_backward(
@@ -25,31 +28,34 @@ def fused_backward(
 class _Backward:
     def __init__(self, problem: FusedProblem, chain: Tensor, hidden: Tensor, B: Tensor, G: Tensor) -> None:
         self._problem = problem
-        self._program = RowProgram(problem.pattern, problem.weights, problem.layout)
-        self._V, self._hidden, self._B, self._G = chain, hidden, B, G
-        self._dV = problem.rows(problem.depth + 1)
+        self._program = RowProgram(problem.order.pattern, problem.weights, problem.layout)
+        self._V, self._hidden, self._B, self._G = chain.unbind(), hidden.unbind(), B.unbind(), problem.values()
+        self._program.pick(self._G, G, problem.order.entries)
+        self._dV = problem.rows(problem.depth + 1).unbind()
         self._dG = problem.values().zero_()
         self._has_dV = [False] * (problem.depth + 1)  # What has been written, and is from then on added to.
 
     def run(self, grad: Tensor) -> tuple[Tensor, Tensor]:
         problem, program = self._problem, self._program
         dH = problem.rows()
-        program.to_rows(dH, grad)
+        program.to_rows(dH, grad, problem.order.nodes)
         if problem.rounds == 0:
             self._add_to_dG([dH], [self._V[0]], problem.lam)
             self._add_to_dV(0, self._G, dH, problem.lam)
             program.combine(self._dV[0], dH, 1 - problem.lam, add=self._dV[0])
         else:
             self._walk(dH)
-        dZ = program.from_rows(self._dV[0])
+        dZ = program.from_rows(self._dV[0], problem.order.nodes)
+        dG = torch.empty_like(self._dG)
+        program.place(dG, self._dG, problem.order.entries)
         program.run()
-        return dZ(), problem.layout.unpadded(self._dG)
+        return dZ(), problem.layout.unpadded(dG)
 
     def _walk(self, dH: Tensor) -> None:
         problem, program = self._problem, self._program
         # What enters Y where a round starts, G V, is like a round 0 whose levels are T apart.
         sizes = [problem.rounds + 1 if r == 0 else problem.levels(r) for r in range(problem.rounds + 1)]
-        buffers = [problem.rows(max(sizes[parity::2])) for parity in (0, 1)]
+        buffers = [problem.rows(max(sizes[parity::2])).unbind() for parity in (0, 1)]
         D = buffers[problem.rounds % 2]
         program.combine(self._dV[0], dH, 1 - problem.lam, wait=False)
         program.combine(D[0], dH, problem.lam)
@@ -63,7 +69,7 @@ class _Backward:
         for level in range(problem.depth, 0, -1):
             program.aggregate(self._dV[level - 1], x=self._dV[level], add=self._dV[level - 1])
 
-    def _steps(self, r: int, D: Tensor, D_before: Tensor) -> None:
+    def _steps(self, r: int, D: Levels, D_before: Levels) -> None:
         """Through the steps of a round, from its end to its start."""
         problem = self._problem
         values, share = (self._B[r - 1], 1.0) if problem.has_affinity else (self._G, 1 - problem.alpha)
@@ -88,7 +94,7 @@ class _Backward:
                 )
                 self._has_dV[level] = True
 
-    def _affinity(self, r: int, D: Tensor, D_before: Tensor) -> None:
+    def _affinity(self, r: int, D: Levels, D_before: Levels) -> None:
         """From a round's matrix B to G, and to the features of the round before."""
         problem, program, lam = self._problem, self._program, self._problem.lam
         levels = range(problem.levels(r))
@@ -112,7 +118,7 @@ class _Backward:
         # D is lam dH, and Z has the share 1 - lam in H.
         program.combine(self._dV[0], D_before[0], (1 - lam) / lam, add=self._dV[0])
 
-    def _start(self, D: Tensor) -> None:
+    def _start(self, D: Levels) -> None:
         """Where the rounds start, with G."""
         problem = self._problem
         blocks = range(0 if problem.has_affinity else 1, problem.rounds + 1 if problem.has_context else 1)

@@ -41,12 +41,13 @@ def fused_forward(problem: FusedProblem, Z: Tensor, G: Tensor) -> FusedResult:
     alpha, lam, xi = problem.alpha, problem.lam, problem.xi
     rounds, steps, layout = problem.rounds, problem.steps, problem.layout
     kept_rounds = rounds if problem.has_affinity else 0
-    H, V, B = problem.rows(), problem.rows(problem.depth + 1), problem.values(kept_rounds)
-    hidden = problem.rows(kept_rounds)
-    G = layout.values(G)
-
-    program = RowProgram(problem.pattern, problem.weights, layout)
-    program.to_rows(V[0], Z)
+    H, chain = problem.rows(), problem.rows(problem.depth + 1)
+    kept_hidden, kept_B = problem.rows(kept_rounds), problem.values(kept_rounds)
+    V, hidden, B = chain.unbind(), kept_hidden.unbind(), kept_B.unbind()
+    program = RowProgram(problem.order.pattern, problem.weights, layout)
+    given, G = layout.values(G), problem.values()
+    program.pick(G, given, problem.order.entries)
+    program.to_rows(V[0], Z, problem.order.nodes)
     for level in range(1, problem.depth + 1):
         program.aggregate(V[level], x=V[level - 1], transpose=True)
     if problem.has_affinity or rounds == 0:
@@ -83,6 +84,6 @@ def fused_forward(problem: FusedProblem, Z: Tensor, G: Tensor) -> FusedResult:
                     Y[block] = target
             spare += before
         Y = Y[1:]
-    features = program.from_rows(H)
+    features = program.from_rows(H, problem.order.nodes)
     program.run()
-    return FusedResult(features(), V, hidden, B)
+    return FusedResult(features(), chain, kept_hidden, kept_B)

@@ -1,10 +1,11 @@
 """What a fused diffusion works on."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from torch import Tensor
 
-from cagat.kernels import CSRPattern
+from cagat.kernels.local_order import LocalOrder
 from cagat.kernels.row_layout import RowLayout
 from cagat.kernels.scratch import scratch
 
@@ -16,8 +17,8 @@ class FusedProblem(NamedTuple):
     round; without context a step forgets all before it, so that a round has one step.
 
     Attributes:
-        pattern: Where the edges are.
-        weights: The values of Abar, in both orders.
+        order: The graph, its nodes in an order in which neighbours are near.
+        weights: The values of Abar, in both orders of the entries.
         layout: How features lie in their rows.
         alpha: The share of context.
         lam: The share of aggregated features, not 0.
@@ -26,7 +27,7 @@ class FusedProblem(NamedTuple):
         steps: The number of steps in a round.
     """
 
-    pattern: CSRPattern
+    order: LocalOrder
     weights: tuple[Tensor, Tensor]
     layout: RowLayout
     alpha: float
@@ -38,7 +39,7 @@ class FusedProblem(NamedTuple):
     @classmethod
     def reduced(
         cls,
-        pattern: CSRPattern,
+        order: LocalOrder,
         weights: tuple[Tensor, Tensor],
         layout: RowLayout,
         coefficients: tuple[float, float, float],
@@ -52,7 +53,7 @@ class FusedProblem(NamedTuple):
             steps = min(steps, 1)
         if xi == 0:
             rounds, steps = (0, 0) if alpha == 0 else (min(rounds, 1), rounds * steps)
-        return cls(pattern, weights, layout, alpha, lam, xi, rounds, steps)
+        return cls(order, weights, layout, alpha, lam, xi, rounds, steps)
 
     @property
     def has_context(self) -> bool:
@@ -69,6 +70,18 @@ class FusedProblem(NamedTuple):
         """The number of the last link of the chain of features."""
         return self.rounds * self.steps if self.has_context else 0
 
+    @property
+    def kept_bytes(self) -> int:
+        """What the forward pass would keep for the backward pass."""
+        affine = self.rounds if self.has_affinity else 0
+        rows = (self.depth + 1 + affine) * self.order.pattern.num_rows * self.layout.width
+        values = affine * self.order.pattern.num_entries * self.layout.padded_heads
+        return (rows + values) * self.layout.dtype.itemsize
+
+    def with_heads(self, heads: int) -> "FusedProblem":
+        """The same for another number of heads."""
+        return self._replace(layout=replace(self.layout, heads=heads))
+
     def levels(self, round_: int) -> int:
         """How many levels of the chain the matrix of a round (1, 2, ...) is multiplied with, in this and later ones."""
         return (self.rounds - round_ + 1) * self.steps if self.has_context else 1
@@ -79,10 +92,10 @@ class FusedProblem(NamedTuple):
 
     def rows(self, *levels: int) -> Tensor:
         """Uninitialised features, or levels of them."""
-        size = (*levels, self.pattern.num_rows, self.layout.width)
+        size = (*levels, self.order.pattern.num_rows, self.layout.width)
         return scratch(*size, dtype=self.layout.dtype)
 
     def values(self, *levels: int) -> Tensor:
         """Uninitialised values at the entries, or levels of them."""
-        size = (*levels, self.pattern.num_entries, self.layout.padded_heads)
+        size = (*levels, self.order.pattern.num_entries, self.layout.padded_heads)
         return scratch(*size, dtype=self.layout.dtype)

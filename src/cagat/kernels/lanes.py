@@ -9,6 +9,7 @@ of the plain loops of :mod:`cagat.kernels.numba_kernels` (docs/performance.md).
 Memory is told by an address and an offset in elements: an address is a number that a table of steps can hold.
 """
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -30,6 +31,12 @@ def _intrinsic(function: Callable[..., Any]) -> Any:
 def compiled_as(operation: Callable[..., Any], typed: Callable[..., Any]) -> None:
     """Say what compiled code does where it finds an operation, given the types and the constants of its arguments."""
     extending.overload(operation, prefer_literal=True, strict=False)(typed)
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """Make a function known to compiled code, which keeps the constants among its arguments constant within it."""
+    compiled_as(function, lambda *arguments: function)
+    return function
 
 
 class Lanes(types.Type):
@@ -153,12 +160,71 @@ def _elementwise(name: str) -> Any:
     return apply
 
 
-_add, _multiply = _elementwise("fadd"), _elementwise("fmul")
+_add, _subtract, _multiply, _divide = (_elementwise(name) for name in ("fadd", "fsub", "fmul", "fdiv"))
 
 
 compiled_as(operator.add, lambda a, b: (lambda a, b: _add(a, b)) if isinstance(a, Lanes) and a == b else None)
 compiled_as(operator.iadd, lambda a, b: (lambda a, b: _add(a, b)) if isinstance(a, Lanes) and a == b else None)
 compiled_as(operator.mul, lambda a, b: (lambda a, b: _multiply(a, b)) if isinstance(a, Lanes) and a == b else None)
+compiled_as(operator.sub, lambda a, b: (lambda a, b: _subtract(a, b)) if isinstance(a, Lanes) and a == b else None)
+compiled_as(operator.truediv, lambda a, b: (lambda a, b: _divide(a, b)) if isinstance(a, Lanes) and a == b else None)
+
+
+@_intrinsic
+def chosen(context: Any, condition: Any, a: Any, b: Any, yes: Any, no: Any) -> Any:
+    """Lane by lane ``yes`` where a < b or where a <= b, as the condition says, else ``no``; NaN is neither."""
+    predicate = {0: "<", 1: "<="}[_constant(condition)]
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _, left, right, one, other = arguments
+        return builder.select(builder.fcmp_ordered(predicate, left, right), one, other)
+
+    return yes(condition, a, b, yes, no), generate
+
+
+# exp(r) = 1 + r + r^2 (1/2! + r/3! + ...) for |r| <= ln(2)/2, as far as the last place of the dtype needs it.
+_TERMS = {types.float32: 8, types.float64: 14}
+_LOWEST = {types.float32: -87.0, types.float64: -708.0}
+_MANTISSA_BITS = {types.float32: 23, types.float64: 52}
+# The part of ln(2) whose multiples are exact, and the rest.
+_LN2 = {types.float32: (0.693359375, -2.12194440e-4), types.float64: (0.6931471803691238, 1.9082149292705877e-10)}
+
+
+@_intrinsic
+def exp(context: Any, lanes: Any) -> Any:
+    """The exponential of numbers that are not positive. LLVM would call the C library for each lane."""
+    dtype = lanes.dtype
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        vector, bits = target.get_value_type(lanes), dtype.bitwidth
+        integers = ir.VectorType(ir.IntType(bits), lanes.count)
+
+        def constant(number: float) -> Any:
+            return ir.Constant(vector, [number] * lanes.count)
+
+        def call(name: str, result: Any, value: Any) -> Any:
+            function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, [vector]), name)  # type: ignore[no-untyped-call]
+            return builder.call(function, [value])
+
+        kind = f"v{lanes.count}f{bits}"
+        x, low = arguments[0], constant(_LOWEST[dtype])
+        x = builder.select(builder.fcmp_ordered("<", x, low), low, x)
+        # x = n ln(2) + r, so that exp(x) = 2^n exp(r), and 2^n is made of n by its bits.
+        n = call(f"llvm.rint.{kind}", vector, builder.fmul(x, constant(1 / math.log(2))))
+        high, rest = (constant(-part) for part in _LN2[dtype])
+        r = builder.fadd(builder.fadd(x, builder.fmul(n, high)), builder.fmul(n, rest))
+        total = constant(1 / math.factorial(_TERMS[dtype] - 1))
+        for term in reversed(range(_TERMS[dtype] - 1)):
+            total = builder.fadd(
+                builder.fmul(total, r, flags=FAST_MATH), constant(1 / math.factorial(term)), flags=FAST_MATH
+            )
+        mantissa, bias = _MANTISSA_BITS[dtype], 2 ** (bits - _MANTISSA_BITS[dtype] - 2) - 1
+        exponent = call(f"llvm.fptosi.sat.v{lanes.count}i{bits}.{kind}", integers, n)
+        exponent = builder.add(exponent, ir.Constant(integers, [bias] * lanes.count))
+        power = builder.shl(exponent, ir.Constant(integers, [mantissa] * lanes.count))
+        return builder.fmul(total, builder.bitcast(power, vector))
+
+    return lanes(lanes), generate
 
 
 @_intrinsic

@@ -7,9 +7,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cagat.kernels import numba_kernels as kernels
-from cagat.kernels.row_threads import RowThreads
-
-row_threads = RowThreads()
+from cagat.kernels import torch_products
+from cagat.kernels.csr_pattern import CSRPattern
+from cagat.kernels.row_layout import RowLayout
+from cagat.kernels.row_program import RowProgram
+from cagat.kernels.row_threads import row_threads
 
 
 def _array(tensor: Tensor) -> NDArray[Any]:
@@ -60,20 +62,27 @@ def sddmm_heads(rowptr: Tensor, col: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return out
 
 
-def _edge_array(edge: Tensor | None, like: Tensor) -> NDArray[Any]:
-    return _array(like.new_empty(0, like.size(1)) if edge is None else edge)
+def _softmax_program(pattern: CSRPattern, logits: Tensor) -> tuple[RowProgram, RowLayout] | None:
+    """A program for vectors of heads, if there can be one."""
+    layout = RowLayout(logits.size(1), 1, logits.dtype)
+    if not layout.is_possible or pattern.col.dtype != torch.int32:
+        return None
+    return RowProgram(pattern, None, layout), layout
 
 
 def edge_softmax(
     rowptr: Tensor, col: Tensor, dst: Tensor, src: Tensor, edge: Tensor | None, negative_slope: float
 ) -> Tensor:
     """See :func:`cagat.kernels.products.edge_softmax`."""
-    out = dst.new_empty(col.numel(), dst.size(1))
-    pointers, result = _array(rowptr), out.numpy()
-    inputs = (_array(dst), _array(src), _edge_array(edge, dst), result.dtype.type(negative_slope))
-    # An exponential is worth about ten multiplications.
-    _run(kernels.edge_softmax, pointers, pointers, _array(col), *inputs, result, width=10 * dst.size(1))
-    return out
+    made = _softmax_program(CSRPattern(rowptr, col, rowptr, col, col), dst)  # The transpose is not asked for.
+    if made is None:
+        return torch_products.edge_softmax(rowptr, col, dst, src, edge, negative_slope)
+    program, layout = made
+    out = dst.new_empty(col.numel(), layout.padded_heads)
+    logits = (layout.values(dst), layout.values(src), None if edge is None else layout.values(edge))
+    program.softmax(out, *logits, negative_slope)
+    program.run()
+    return layout.unpadded(out)
 
 
 def edge_softmax_backward(
@@ -89,16 +98,19 @@ def edge_softmax_backward(
     grad: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of :func:`edge_softmax` at ``dst``, at ``src`` and at ``edge``."""
-    grad_logit, grad_dst, grad_src = (
-        torch.empty_like(tensor, memory_format=torch.contiguous_format) for tensor in (softmax, dst, src)
-    )
-    logits, width = grad_logit.numpy(), 4 * dst.size(1)
-    pointers, pointers_t = _array(rowptr), _array(rowptr_t)
-    inputs = (_array(dst), _array(src), _edge_array(edge, dst), logits.dtype.type(negative_slope))
-    outputs = (_array(softmax), _array(grad), logits, grad_dst.numpy())
-    _run(kernels.edge_softmax_backward, pointers, pointers, _array(col), *inputs, *outputs, width=width)
-    _run(kernels.row_sums_t, pointers_t, pointers_t, _array(perm_t), logits, grad_src.numpy(), width=width)
-    return grad_dst, grad_src, grad_logit
+    made = _softmax_program(CSRPattern(rowptr, col, rowptr_t, perm_t, perm_t), dst)  # Sums need no columns.
+    if made is None:
+        return torch_products.edge_softmax_backward(
+            rowptr, col, rowptr_t, perm_t, dst, src, edge, negative_slope, softmax, grad
+        )
+    program, layout = made
+    heads = layout.padded_heads
+    grad_logit, grad_dst, grad_src = (dst.new_empty(size.size(0), heads) for size in (softmax, dst, src))
+    logits = (layout.values(dst), layout.values(src), None if edge is None else layout.values(edge))
+    program.softmax_backward(grad_logit, grad_dst, *logits, negative_slope, layout.values(softmax), layout.values(grad))
+    program.column_sums(grad_src, grad_logit)
+    program.run()
+    return layout.unpadded(grad_dst), layout.unpadded(grad_src), layout.unpadded(grad_logit)
 
 
 def edge_diffusion(

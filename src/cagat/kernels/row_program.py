@@ -8,12 +8,15 @@ import torch
 from torch import Tensor
 
 from cagat.kernels.csr_pattern import CSRPattern
-from cagat.kernels.numba_products import row_threads
+from cagat.kernels.row_interpreter import interpreter
 from cagat.kernels.row_layout import RowLayout
-from cagat.kernels.row_steps import Field, Op, interpreter
-from cagat.kernels.row_threads import balanced_bounds, number_of_blocks
+from cagat.kernels.row_table import Field, Op
+from cagat.kernels.row_threads import balanced_bounds, number_of_blocks, row_threads
 
 _NUMPY_TYPES = {torch.float32: np.float32, torch.float64: np.float64}
+
+# Smaller than that of a product called by itself: within a program threads wait in compiled code, and are awake.
+_SMALLEST_BLOCK = 50_000
 
 
 class RowProgram:
@@ -25,11 +28,11 @@ class RowProgram:
 
     Args:
         pattern: Where the entries are.
-        weights: The shared weights, in the order of the entries and of the transpose's entries.
+        weights: The shared weights, in the order of the entries and of the transpose's entries, if there are any.
         layout: How the features lie in their rows.
     """
 
-    def __init__(self, pattern: CSRPattern, weights: tuple[Tensor, Tensor], layout: RowLayout) -> None:
+    def __init__(self, pattern: CSRPattern, weights: tuple[Tensor, Tensor] | None, layout: RowLayout) -> None:
         self._layout = layout
         self._last = max(0, pattern.num_entries - 1)
         self._threads = torch.get_num_threads()
@@ -45,7 +48,7 @@ class RowProgram:
                 pattern.perm_t.data_ptr(),
             ),
         )
-        self._weights = (weights[0].data_ptr(), weights[1].data_ptr())
+        self._weights = (0, 0) if weights is None else (weights[0].data_ptr(), weights[1].data_ptr())
 
     def aggregate(
         self,
@@ -116,24 +119,69 @@ class RowProgram:
         """``out = scale_x x + scale_add add``."""
         self._append(Op.COMBINE, wait, False, 0, None, x, None, add, out, None, scale_x, 1.0, scale_add)
 
-    def to_rows(self, out: Tensor, features: Tensor) -> None:
-        """Lay features of shape ``(n, heads, channels)`` out as rows."""
-        if self._layout.is_square_cut:
-            self._turn(Op.TO_ROWS, out, features.contiguous())
-        else:  # Outside the program, before it.
-            out.copy_(self._layout.rows(features))
+    def softmax(self, out: Tensor, dst: Tensor, src: Tensor, edge: Tensor | None, slope: float) -> None:
+        """GAT's attention, of logits that are vectors of heads."""
+        self._append(Op.SOFTMAX, True, False, 0, None, dst, src, edge, out, None, slope, 1.0, 1.0)
 
-    def from_rows(self, rows: Tensor) -> Callable[[], Tensor]:
+    def softmax_backward(
+        self,
+        grad_logit: Tensor,
+        grad_dst: Tensor,
+        dst: Tensor,
+        src: Tensor,
+        edge: Tensor | None,
+        slope: float,
+        softmax: Tensor,
+        grad: Tensor,
+    ) -> None:
+        """The gradient of GAT's attention at the logits of the entries and at ``dst``."""
+        self._append(
+            Op.SOFTMAX_BACKWARD,
+            True,
+            False,
+            self._address(grad),
+            softmax,
+            dst,
+            src,
+            edge,
+            grad_logit,
+            grad_dst,
+            slope,
+            1.0,
+            1.0,
+        )
+
+    def column_sums(self, out: Tensor, values: Tensor) -> None:
+        """The sums of the values along the columns of the pattern."""
+        self._append(Op.SUM, True, True, 0, values, None, None, None, out, None, 1.0, 1.0, 1.0)
+
+    def pick(self, out: Tensor, values: Tensor, entries: Tensor) -> None:
+        """``out[e] = values[entries[e]]`` at all entries."""
+        self._append(Op.PICK, True, False, 0, entries, values, None, None, out, None, 1.0, 1.0, 1.0)
+
+    def place(self, out: Tensor, values: Tensor, entries: Tensor) -> None:
+        """The reverse of :meth:`pick`: ``out[entries[e]] = values[e]``."""
+        self._append(Op.PLACE, True, False, 0, entries, values, None, None, out, None, 1.0, 1.0, 1.0)
+
+    def to_rows(self, out: Tensor, features: Tensor, nodes: Tensor) -> None:
+        """Lay features of shape ``(n, heads, channels)`` out as rows, where row i is that of node ``nodes[i]``."""
+        if self._layout.is_square_cut:
+            self._turn(Op.TO_ROWS, out, features.contiguous(), nodes)
+        else:  # Outside the program, before it.
+            out.copy_(self._layout.rows(features[nodes]))
+
+    def from_rows(self, rows: Tensor, nodes: Tensor) -> Callable[[], Tensor]:
         """The reverse of :meth:`to_rows`: gives the features when the program has been run."""
         layout = self._layout
-        if not layout.is_square_cut:
-            return lambda: layout.features(rows)
         features = torch.empty(rows.size(0), layout.heads, layout.channels, dtype=layout.dtype)
-        self._turn(Op.FROM_ROWS, features, rows)
+        if not layout.is_square_cut:
+            return lambda: features.index_copy_(0, nodes.long(), layout.features(rows))
+        self._turn(Op.FROM_ROWS, features, rows, nodes)
         return lambda: features
 
-    def _turn(self, op: Op, out: Tensor, x: Tensor) -> None:
-        self._append(op, True, False, 0, None, x, None, None, out, None, 1.0, 1.0, 1.0)
+    def _turn(self, op: Op, out: Tensor, x: Tensor, nodes: Tensor) -> None:
+        # The nodes stand where other steps have their values.
+        self._append(op, True, False, 0, nodes, x, None, None, out, None, 1.0, 1.0, 1.0)
 
     def run(self) -> None:
         """Do all steps, in their order."""
@@ -178,6 +226,7 @@ class RowProgram:
     def _address(self, tensor: Tensor | None) -> int:
         if tensor is None:
             return 0
+        assert tensor.is_contiguous()
         self._kept.append(tensor)
         return tensor.data_ptr()
 
@@ -191,7 +240,7 @@ class RowProgram:
     def _blocks(self, rowptr: Tensor) -> tuple[int, int]:
         """The number of blocks of rows, and the address of their bounds."""
         pointers = rowptr.numpy()
-        blocks = number_of_blocks(pointers, self._layout.width, self._threads)
+        blocks = number_of_blocks(pointers, self._layout.width, self._threads, _SMALLEST_BLOCK)
         bounds = np.array(balanced_bounds(pointers, blocks), dtype=np.int32)
         self._kept.append(bounds)
         return blocks, bounds.ctypes.data

@@ -149,16 +149,19 @@ def _work(tasks: "SimpleQueue[_Task | _Invitation]") -> None:
         tasks.get().take_part()
 
 
-def number_of_blocks(rowptr: NDArray[Any], width: int, threads: int) -> int:
+def number_of_blocks(rowptr: NDArray[Any], width: int, threads: int, smallest: int = _SMALLEST_BLOCK) -> int:
     """Into how many blocks the rows of a product are split, if each entry takes ``width`` multiplications."""
     num_rows = len(rowptr) - 1
     work = (int(rowptr[-1]) + num_rows) * width
     if threads == 1:
         return 1
-    return max(1, min(threads * _BLOCKS_PER_THREAD, work // _SMALLEST_BLOCK, num_rows))
+    return max(1, min(threads * _BLOCKS_PER_THREAD, work // smallest, num_rows))
 
 
 def balanced_bounds(rowptr: NDArray[Any], parts: int) -> list[int]:
     """The first rows of so many blocks with about as many entries each, and the end of the last."""
     targets = np.arange(1, parts) * (int(rowptr[-1]) / parts)
     return [0, *np.searchsorted(rowptr, targets).tolist(), len(rowptr) - 1]
+
+
+row_threads = RowThreads()
