@@ -18,6 +18,7 @@ def test_bench_writes_what_it_shows(tmp_path, real_graphs):
         assert row["ratio"] == row["ours_ms"] / row["peer_ms"] > 0
         assert 0 < row["aim"] < row["target"]
         assert {"case", "threads", "peer"} < set(row)
+        assert row["run"]["command"] == "cagat bench --quick --repeats 2"
     assert {(row["threads"], row["case"].split(", ")[-1]) for row in rows} == {
         (threads, name) for threads in (1, 2) for name in ("cora", "pubmed")
     }

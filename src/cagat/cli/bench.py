@@ -26,7 +26,10 @@ def bench(
     if json_file is not None and not json_file.absolute().parent.is_dir():
         raise CagatError(f"{json_file} cannot be written: there is no directory {json_file.parent}; create it first")
     from cagat.experiments.bench import measure
+    from cagat.experiments.bench.facts import facts
 
+    switches = [f"--{name}" for name, is_on in (("quick", quick), ("compare", compare)) if is_on]
+    run = facts(" ".join(["cagat bench", *switches, f"--repeats {repeats}"]))
     console = Console()
     rows: list[Measurement] = []
     left_out: list[str] = []
@@ -35,6 +38,10 @@ def bench(
     with console.status("Measuring") as status:
         for row in measure(quick=quick, compare=compare, repeats=repeats, left_out=left_out.append):
             rows.append(row)
+            if json_file is not None:  # After every row, so that an interrupted run is not lost.
+                temporary = json_file.with_name(json_file.name + ".part")
+                temporary.write_text(json.dumps([row.as_dict() | {"run": run} for row in rows], indent=2) + "\n")
+                temporary.replace(json_file)
             status.update(f"Measuring; last: {row.case}, {row.threads} threads, {row.ratio:.2f} {row.unit}")
     table = Table(
         "case", "threads", "ours", "peer", "", "ratio", "at most", "aim", title="ms: median ± quartiles' distance"
@@ -45,9 +52,6 @@ def bench(
     for reason in left_out:
         console.print(f"Left out: {reason}")
     if json_file is not None:
-        temporary = json_file.with_name(json_file.name + ".part")
-        temporary.write_text(json.dumps([row.as_dict() for row in rows], indent=2) + "\n")
-        temporary.replace(json_file)
         console.print(f"Written to {json_file}")
 
 

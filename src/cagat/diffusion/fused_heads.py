@@ -13,7 +13,7 @@ from cagat.diffusion.fused_backward import fused_backward
 from cagat.diffusion.fused_forward import FusedResult, fused_forward
 from cagat.diffusion.fused_problem import FusedProblem
 
-# Above so many bytes nothing is kept, and heads are worked on in groups that take about a quarter of that.
+# Above so many bytes nothing is kept, and heads are worked on in groups that take no more than that.
 RECOMPUTE_ABOVE = 2**30
 
 
@@ -48,6 +48,6 @@ def backward_by_heads(
 
 def _groups(problem: FusedProblem) -> Iterator[tuple[slice, FusedProblem]]:
     heads = problem.layout.heads
-    size = max(1, RECOMPUTE_ABOVE // 4 * heads // problem.kept_bytes)
+    size = max(1, RECOMPUTE_ABOVE * heads // problem.kept_bytes)
     for first in range(0, heads, size):
         yield slice(first, first + size), problem.with_heads(min(size, heads - first))

@@ -30,7 +30,8 @@ def _intrinsic(function: Callable[..., Any]) -> Any:
 
 def compiled_as(operation: Callable[..., Any], typed: Callable[..., Any]) -> None:
     """Say what compiled code does where it finds an operation, given the types and the constants of its arguments."""
-    extending.overload(operation, prefer_literal=True, strict=False)(typed)
+    # Rows must not leave their registers at the border of a function, so there is none in the machine code.
+    extending.overload(operation, jit_options={"forceinline": True}, prefer_literal=True, strict=False)(typed)
 
 
 def inlined(function: Callable[..., Any]) -> Any:

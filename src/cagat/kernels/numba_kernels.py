@@ -116,3 +116,19 @@ def edge_diffusion(
                 q = col[e]
                 for h in range(heads):
                     scratch[q, h] = 0
+
+
+@compiled
+def dropout(x: Any, low: Any, high: Any, threshold: Any, scale: Any, out: Any, start: int, stop: int) -> None:
+    """``out[k]`` is ``scale x[k]`` or zero, as the hash of k and of two seeds is above the threshold or not."""
+    for k in range(start, stop):
+        # Twice the last part of MurmurHash3, a permutation of 32 bits in which every bit depends on every other.
+        h = np.uint32(np.uint32(k) ^ low)
+        h = np.uint32(np.uint32(h ^ (h >> np.uint32(16))) * np.uint32(0x85EBCA6B))
+        h = np.uint32(np.uint32(h ^ (h >> np.uint32(13))) * np.uint32(0xC2B2AE35))
+        h = np.uint32(h ^ (h >> np.uint32(16)) ^ high ^ np.uint32(k >> 32))
+        h = np.uint32(np.uint32(h ^ (h >> np.uint32(16))) * np.uint32(0x85EBCA6B))
+        h = np.uint32(np.uint32(h ^ (h >> np.uint32(13))) * np.uint32(0xC2B2AE35))
+        h = np.uint32(h ^ (h >> np.uint32(16)))
+        # A product, so that NaN stays NaN even where it is dropped, as in torch.
+        out[k] = x[k] * (scale if h >= threshold else scale * 0)

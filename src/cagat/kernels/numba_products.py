@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -23,8 +24,21 @@ def _run(kernel: Any, rowptr: NDArray[Any], *arguments: Any, width: int) -> None
     row_threads.run(kernel, rowptr, arguments, width, torch.get_num_threads())
 
 
+def _has_whole_rows(col: Tensor, x: Tensor) -> bool:
+    """Whether features of one head are rows of a row program as they are."""
+    layout = RowLayout(1, x.size(-1), x.dtype)
+    return col.dtype == torch.int32 and layout.is_possible and layout.width == layout.channels
+
+
 def spmm(rowptr: Tensor, col: Tensor, weight: Tensor, x: Tensor) -> Tensor:
     """See :func:`cagat.kernels.products.spmm`."""
+    if _has_whole_rows(col, x):
+        pattern = CSRPattern(rowptr, col, rowptr, col, col)  # The transpose is not asked for.
+        weight, out = weight.contiguous(), x.new_empty(rowptr.numel() - 1, x.size(1))
+        program = RowProgram(pattern, (weight, weight), RowLayout(1, x.size(1), x.dtype))
+        program.aggregate(out, x=x.detach().contiguous())
+        program.run()
+        return out
     out = x.new_empty(rowptr.numel() - 1, x.size(1))
     pointers = _array(rowptr)
     _run(kernels.spmm, pointers, pointers, _array(col), _array(weight), _array(x), out.numpy(), width=max(1, x.size(1)))
@@ -44,6 +58,12 @@ def spmm_heads(
     """See :func:`cagat.kernels.products.spmm_heads`."""
     pointers = _array(rowptr_t if transpose else rowptr)
     out = x.new_empty(len(pointers) - 1, x.size(1), x.size(2))
+    if x.size(1) == 1 and _has_whole_rows(col, x):
+        program = RowProgram(CSRPattern(rowptr, col, rowptr_t, col_t, perm_t), None, RowLayout(1, x.size(2), x.dtype))
+        factors = (values.detach().contiguous(), x.detach().contiguous())
+        program.aggregate(out, values=factors[0], y=factors[1], transpose=transpose)
+        program.run()
+        return out
     width = max(1, x.size(1) * x.size(2))
     if transpose:
         indices = (_array(col_t), _array(perm_t))
@@ -133,4 +153,13 @@ def edge_diffusion(
     _run(
         kernels.edge_diffusion, pointers, pointers, _array(col), *inputs, out.numpy(), width=2 * degree * values.size(1)
     )
+    return out
+
+
+def dropout(x: Tensor, seed: int, p: float) -> Tensor:
+    """See :func:`cagat.kernels.dropout.dropout`."""
+    out = torch.empty_like(x, memory_format=torch.contiguous_format)
+    flat, result = _array(x).reshape(-1), out.view(-1).numpy()
+    numbers = (np.uint32(seed & 0xFFFFFFFF), np.uint32(seed >> 32), np.uint32(round(p * 2**32)))
+    kernels.dropout(flat, *numbers, result.dtype.type(1 / (1 - p)), result, 0, len(flat))
     return out

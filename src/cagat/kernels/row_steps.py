@@ -92,26 +92,46 @@ def aggregate_twice(step: Any, start: int, stop: int, width: int, last: int, D: 
 
 
 @inlined
+def _product(step: Any, own: Any, i: int, e: int, width: int, last: int, D: Any, L: int, H: int) -> Any:
+    """The inner product of each head at an entry; ``own`` is the first part of row i of x."""
+    x, y, col = step[table.X], step[table.Y], step[table.COL]
+    ahead, j = index(col, min(e + _AHEAD, last)) * width, index(col, e) * width
+    prefetch(y, ahead, D, L)
+    total = own * load(y, j, D, L)
+    for part in range(L, width, L):
+        prefetch(y, ahead + part, D, L)
+        total += load(x, i * width + part, D, L) * load(y, j + part, D, L)
+    return fold(total, H)
+
+
+@inlined
 def inner(step: Any, start: int, stop: int, width: int, last: int, D: Any, L: int, H: int) -> None:
     """See :attr:`~cagat.kernels.row_table.Op.INNER`."""
-    rowptr, col = step[table.ROWPTR], step[table.COL]
-    x, y, add, out, out2 = step[table.X], step[table.Y], step[table.ADD], step[table.OUT], step[table.OUT2]
+    rowptr, x, add, out, out2 = (
+        step[table.ROWPTR],
+        step[table.X],
+        step[table.ADD],
+        step[table.OUT],
+        step[table.OUT2],
+    )
     scale_x, scale_y = load(step[table.SCALE_X], 0, D, H), load(step[table.SCALE_Y], 0, D, H)
     scale_add = load(step[table.SCALE_ADD], 0, D, H)
     for i in range(start, stop):
-        own = load(x, i * width, D, L)
-        for e in range(index(rowptr, i), index(rowptr, i + 1)):
-            ahead, j = index(col, min(e + _AHEAD, last)) * width, index(col, e) * width
-            prefetch(y, ahead, D, L)
-            total = own * load(y, j, D, L)
-            for part in range(L, width, L):
-                prefetch(y, ahead + part, D, L)
-                total += load(x, i * width + part, D, L) * load(y, j + part, D, L)
-            product = scale_x * fold(total, H)
-            if add != 0:
-                product += scale_add * load(add, e * H, D, H)
-            store(out, e * H, product)
-            if out2 != 0:
+        own, first, end = load(x, i * width, D, L), index(rowptr, i), index(rowptr, i + 1)
+        # Which terms there are is asked once a row, and not at every entry.
+        if add == 0 and out2 == 0:
+            for e in range(first, end):
+                store(out, e * H, scale_x * _product(step, own, i, e, width, last, D, L, H))
+        elif out2 == 0:
+            for e in range(first, end):
+                product = scale_x * _product(step, own, i, e, width, last, D, L, H)
+                store(out, e * H, product + scale_add * load(add, e * H, D, H))
+        else:
+            for e in range(first, end):
+                product = scale_x * _product(step, own, i, e, width, last, D, L, H)
+                if add != 0:
+                    product += scale_add * load(add, e * H, D, H)
+                store(out, e * H, product)
                 store(out2, e * H, load(out2, e * H, D, H) + scale_y * product)
 
 

@@ -4,13 +4,12 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 from torch.nn.parameter import UninitializedParameter
 from torch_geometric.utils import is_torch_sparse_tensor
 
 from cagat.diffusion import AttentionOperator, Diffused, EdgeSupport, diffuse, diffused_features
 from cagat.diffusion.coefficients import over_channels
-from cagat.kernels import CSRGraph, edge_softmax, prepare_graph
+from cagat.kernels import CSRGraph, dropout, edge_softmax, prepare_graph
 from cagat.kernels.csr_graph import NORMALIZATIONS
 from cagat.nn.arguments import (
     NOT_BIPARTITE,
@@ -199,7 +198,7 @@ class CaGATConv(ExplainedMessages):
         graph, edge_attr = self._prepare(features, edge_index, edge_attr, size)
         Z = self._transform(features)
         G = self._attend(Z, graph, edge_attr)
-        G = F.dropout(G, self.dropout, self.training)
+        G = dropout(G, self.dropout, self.training)
         out = diffused_features(Z, G, graph, self.coefficients(), K=self.K, **self._reading())
         if self.is_explained or return_attention_weights:
             diffused = self._diffuse(Z, G, graph, self.K)

@@ -37,7 +37,7 @@ def measure(
         if not quick:
             parts.append(measure_epochs(name, threads, budget))
     if not quick:
-        parts += [measure_reference(threads, budget), measure_memory(), measure_scale(max(threads))]
+        parts += [measure_reference(threads), measure_memory(), measure_scale(max(threads))]
     for part in parts:
         yield from _unless_absent(part, left_out)
 

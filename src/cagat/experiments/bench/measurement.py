@@ -71,6 +71,36 @@ def compare(
     """Measure two sides in turn, so that what disturbs the machine disturbs both alike."""
     with threads_set_to(threads):
         ours_ms, theirs_ms = _interleaved(ours, theirs, budget=budget)
+    return _row(case, threads, ours_ms, peer, theirs_ms, target, aim)
+
+
+def compare_with_slow(
+    case: str,
+    threads: int,
+    ours: Callable[[], None],
+    peer: str,
+    theirs: Callable[[], None],
+    target: float,
+    aim: float,
+) -> Measurement:
+    """Measure a side that takes so long that once must do, and ours before and after it."""
+    with threads_set_to(threads):
+        ours()
+        before = [milliseconds(ours) for _ in range(5)]
+        theirs_ms = milliseconds(theirs)
+        after = [milliseconds(ours) for _ in range(5)]
+    return _row(case, threads, before + after, peer, [theirs_ms], target, aim)
+
+
+def _row(
+    case: str,
+    threads: int,
+    ours_ms: list[float],
+    peer: str,
+    theirs_ms: list[float],
+    target: float | None,
+    aim: float | None,
+) -> Measurement:
     return Measurement(
         case=case,
         threads=threads,
@@ -96,6 +126,13 @@ def threads_set_to(number: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+def milliseconds(step: Callable[[], None]) -> float:
+    """How long a step takes."""
+    started = time.perf_counter()
+    step()
+    return 1000 * (time.perf_counter() - started)
+
+
 def _interleaved(*steps: Callable[[], None], budget: Budget) -> list[list[float]]:
     times: list[list[float]] = [[] for _ in steps]
     for step in steps:  # The first calls compile and fill caches.
@@ -104,12 +141,12 @@ def _interleaved(*steps: Callable[[], None], budget: Budget) -> list[list[float]
     end = time.perf_counter() + budget.seconds
     while len(times[0]) < max(3, budget.repeats) and (len(times[0]) < 3 or time.perf_counter() < end):
         for step, taken in zip(steps, times, strict=True):
-            started = time.perf_counter()
-            step()
-            taken.append(1000 * (time.perf_counter() - started))
+            taken.append(milliseconds(step))
     return times
 
 
 def _spread(times: list[float]) -> float:
+    if len(times) < 2:
+        return 0.0
     low, _, high = statistics.quantiles(times, n=4)
     return high - low

@@ -1,21 +1,20 @@
 """One measurement in a process of its own: `python -m cagat.experiments.bench.probe WHAT DATASET THREADS`.
 
-Answers with one line of JSON: the milliseconds of a step (the median of some, of a training step the only one), the
+Answers with one line of JSON: the milliseconds of a step (the median of some, of a long one the only one), the
 number of edges, and in bytes the peak of memory of the process and of the step above what was loaded before it.
 """
 
 import json
 import statistics
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import torch
 
 from cagat import data, models
-from cagat.experiments.bench.epochs import epoch
+from cagat.experiments.bench.epochs import training_step
+from cagat.experiments.bench.measurement import milliseconds
 from cagat.kernels import CSRGraph
 from cagat.nn import CaGATConv, SparseFeatures
 
@@ -35,17 +34,16 @@ def main(what: str, dataset: str, threads: int) -> None:
             conv.zero_grad()
             conv(x, prepared).sum().backward()
 
-        repeats = 3 if graph.num_edges > 1_000_000 else 20
-        step()
+        repeats = 1 if graph.num_edges > 1_000_000 else 20
     else:
         features = SparseFeatures.from_tensor(graph.x) if graph.x.layout != torch.strided else graph.x
         train = torch.arange(100)
         model = models.CaGAT(graph.x.size(1), 8, 2, int(graph.y.max()) + 1)
-        step = epoch(model, (features, prepared), (train, graph.y[train]), (train, graph.y[train]))
+        step = training_step(model, (features, prepared), (train, graph.y[train]))
         repeats = 1
     loaded = psutil.Process().memory_info().rss
     _forget_peak()
-    taken = statistics.median(_milliseconds(step) for _ in range(repeats))
+    taken = statistics.median(milliseconds(step) for _ in range(repeats))
     peak = _peak()
     print(json.dumps({"ms": taken, "edges": graph.num_edges, "peak": peak, "above": peak - loaded}))
 
@@ -56,12 +54,6 @@ def _warm_up() -> None:
     for sizes in ((64, 8, 8), (64, 8, 1), (64, 3, 1)):
         conv = CaGATConv(*sizes)
         conv(torch.randn(2, 64), edges).sum().backward()
-
-
-def _milliseconds(step: Callable[[], None]) -> float:
-    started = time.perf_counter()
-    step()
-    return 1000 * (time.perf_counter() - started)
 
 
 def _forget_peak() -> None:
