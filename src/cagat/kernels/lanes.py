@@ -11,6 +11,7 @@ Memory is told by an address and an offset in elements: an address is a number t
 
 import math
 import operator
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -275,3 +276,17 @@ def read(context: Any, address: Any, offset: Any) -> Any:
         return builder.load_atomic(_pointer(builder, arguments, _INT64, 8), "acquire", 8)
 
     return types.int64(types.int64, types.int64), generate
+
+
+@_intrinsic
+def give_way(context: Any) -> Any:
+    """Let other threads have this core; where the system has no such call, do nothing."""
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if sys.platform != "win32":
+            kind = ir.FunctionType(_INT32, [])
+            function = cgutils.get_or_insert_function(builder.module, kind, "sched_yield")  # type: ignore[no-untyped-call]
+            builder.call(function, [])
+        return target.get_dummy_value()
+
+    return types.void(), generate

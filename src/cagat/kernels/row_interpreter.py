@@ -12,7 +12,10 @@ from cagat.kernels import lanes as lanes_module
 from cagat.kernels import row_steps, softmax_steps
 from cagat.kernels import row_table as table
 from cagat.kernels.compiled import compiled
-from cagat.kernels.lanes import fetch_add, index, read
+from cagat.kernels.lanes import fetch_add, give_way, index, read
+
+# About as long as a block of rows takes.
+_SPINS = 20_000
 
 
 @cache
@@ -61,9 +64,13 @@ def interpreter(dtype: type[np.floating[Any]], lanes: int, heads: int) -> Callab
                 fetch_add(counters, 2 * s + 1, 1)
             if step[table.WAIT] != 0:
                 # Only blocks that somebody has taken are waited for: nobody has to come and help.
+                spins = 0
                 while first_unfinished <= s:
                     if read(counters, 2 * first_unfinished + 1) == steps[first_unfinished, table.BLOCKS]:
                         first_unfinished += 1
+                    spins += 1
+                    if spins > _SPINS:  # Whoever holds a block perhaps waits for this very core.
+                        give_way()
 
     return compiled(run)
 
