@@ -293,9 +293,9 @@ class CaGATConv(ExplainedMessages):
         """GAT's attention G at the entries of the graph, Eq. (1)-(2)."""
         # One dense product, with zeros where a head would meet another head's weights, is faster than sums of products.
         apart = torch.eye(self.heads, dtype=Z.dtype, device=Z.device)[:, None, :]
-        weights = ((att[0, :, :, None] * apart).flatten(0, 1) for att in (self.att_dst, self.att_src))
+        weights = [(att[0, :, :, None] * apart).flatten(0, 1) for att in (self.att_dst, self.att_src)]
         with torch.autocast(Z.device.type, enabled=False):
-            dst, src = (Z.flatten(1) @ weight for weight in weights)
+            dst, src = torch.chunk(Z.flatten(1) @ torch.cat(weights, dim=1), 2, dim=1)
         edge = None if edge_attr is None else self._edge_logits(graph, edge_attr)
         return edge_softmax(graph.pattern, dst, src, edge, self.negative_slope)
 
