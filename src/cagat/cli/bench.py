@@ -1,36 +1,63 @@
-"""`cagat bench`: our layer beside PyG's."""
+"""`cagat bench`: our layer and its training beside others."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from cagat.experiments.bench import Measurement
+
 
 def bench(
-    repeats: Annotated[int, typer.Option(min=2, help="How often each side is measured.")] = 30,
+    quick: Annotated[bool, typer.Option("--quick", help="Only the layer, on Cora and PubMed; under a minute.")] = False,
+    compare: Annotated[bool, typer.Option("--compare", help="Also the layers one would pick instead.")] = False,
+    repeats: Annotated[int, typer.Option(min=2, help="How often each side is measured at the most.")] = 30,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the measurements to this file, too.")] = None,
 ) -> None:
-    """Measure the CaGAT layer beside PyG's GATConv on Cora, forward and backward, with one thread and with two."""
+    """Measure the CaGAT layer and its training beside PyG's GAT, interleaved, with one thread and with two."""
     import json
 
     from rich.console import Console
-    from rich.progress import track
     from rich.table import Table
 
     from cagat.errors import CagatError
-    from cagat.experiments.bench import measure_layers
 
     if json_file is not None and not json_file.absolute().parent.is_dir():
         raise CagatError(f"{json_file} cannot be written: there is no directory {json_file.parent}; create it first")
+    from cagat.experiments.bench import measure
+    from cagat.experiments.bench.facts import facts
+
+    switches = [f"--{name}" for name, is_on in (("quick", quick), ("compare", compare)) if is_on]
+    run = facts(" ".join(["cagat bench", *switches, f"--repeats {repeats}"]))
     console = Console()
-    rows = list(track(measure_layers(repeats=repeats), "Measuring", total=6, console=console, transient=True))
-    table = Table("case", "threads", "ours", "PyG GATConv", "ratio", title="milliseconds: median ± interquartile range")
+    rows: list[Measurement] = []
+    left_out: list[str] = []
+    if compare:
+        left_out.append("DGL's GATConv is not measured here: it wants a PyTorch of its own. See docs/performance.md.")
+    with console.status("Measuring") as status:
+        for row in measure(quick=quick, compare=compare, repeats=repeats, left_out=left_out.append):
+            rows.append(row)
+            if json_file is not None:  # After every row, so that an interrupted run is not lost.
+                temporary = json_file.with_name(json_file.name + ".part")
+                temporary.write_text(json.dumps([row.as_dict() | {"run": run} for row in rows], indent=2) + "\n")
+                temporary.replace(json_file)
+            status.update(f"Measuring; last: {row.case}, {row.threads} threads, {row.ratio:.2f} {row.unit}")
+    table = Table(
+        "case", "threads", "ours", "peer", "", "ratio", "at most", "aim", title="ms: median ± quartiles' distance"
+    )
     for row in rows:
-        ours, peer = f"{row.ours_ms:.1f} ± {row.ours_spread_ms:.1f}", f"{row.peer_ms:.1f} ± {row.peer_spread_ms:.1f}"
-        table.add_row(row.case, str(row.threads), ours, peer, f"{row.ratio:.2f}")
+        table.add_row(*_cells(row))
     console.print(table)
+    for reason in left_out:
+        console.print(f"Left out: {reason}")
     if json_file is not None:
-        temporary = json_file.with_name(json_file.name + ".part")
-        temporary.write_text(json.dumps([row.as_dict() for row in rows], indent=2) + "\n")
-        temporary.replace(json_file)
         console.print(f"Written to {json_file}")
+
+
+def _cells(row: "Measurement") -> tuple[str, ...]:
+    ours = f"{row.ours_ms:.1f} ± {row.ours_spread_ms:.1f}"
+    peer = "" if row.peer_ms is None else f"{row.peer_ms:.1f} ± {row.peer_spread_ms:.1f}"
+    unit = "" if row.unit == "x" else f" {row.unit}"
+    limits = ("" if limit is None else f"{limit:.3g}" for limit in (row.target, row.aim))
+    return row.case, str(row.threads), ours, row.peer, peer, f"{row.ratio:.3g}{unit}", *limits

@@ -3,7 +3,16 @@
 from cagat.diffusion.attention_operator import AttentionOperator
 from cagat.diffusion.coefficients import Coefficients
 from cagat.diffusion.diffuse import Diffused, diffuse
+from cagat.diffusion.diffused_features import diffused_features
 from cagat.diffusion.edge_support import EdgeSupport
 from cagat.diffusion.full_support import FullSupport
 
-__all__ = ["AttentionOperator", "Coefficients", "Diffused", "EdgeSupport", "FullSupport", "diffuse"]
+__all__ = [
+    "AttentionOperator",
+    "Coefficients",
+    "Diffused",
+    "EdgeSupport",
+    "FullSupport",
+    "diffuse",
+    "diffused_features",
+]

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from cagat.kernels.csr_pattern import CSRPattern
+from cagat.kernels.local_order import LocalOrder
 
 NORMALIZATIONS = ("row", "sym")
 
@@ -38,6 +39,8 @@ class CSRGraph:
     num_given: int
     has_added_loops: bool
     _transitions: dict[tuple[str, torch.dtype], tuple[Tensor, Tensor]] = field(default_factory=dict, repr=False)
+    _local_order: list[LocalOrder] = field(default_factory=list, repr=False)
+    _local_transitions: dict[tuple[str, torch.dtype], tuple[Tensor, Tensor]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def from_edge_index(
@@ -105,7 +108,23 @@ class CSRGraph:
             has_added_loops=add_self_loops,
         )
         graph.transition(normalization, dtype or torch.get_default_dtype())
+        if graph.device.type == "cpu":  # Other devices have no use for it.
+            graph.local_transition(normalization, dtype or torch.get_default_dtype())
         return graph
+
+    @classmethod
+    def from_transition(cls, pattern: CSRPattern, weights: tuple[Tensor, Tensor]) -> "CSRGraph":
+        """A graph of which no more is known than the pattern and the values of its ``"row"`` transition."""
+        none = torch.empty(0, dtype=torch.long, device=pattern.col.device)
+        return cls(
+            pattern=pattern,
+            adjacency=weights[0].double(),
+            edge_index=none.expand(2, 0),
+            entry=none,
+            num_given=0,
+            has_added_loops=False,
+            _transitions={("row", weights[0].dtype): weights},
+        )
 
     @property
     def num_nodes(self) -> int:
@@ -149,6 +168,21 @@ class CSRGraph:
             scale = _inverse_power(degree, -0.5)
             values = self.adjacency * scale[row] * scale[col]
         return values.to(dtype), values[self.pattern.perm_t.long()].to(dtype)
+
+    def local_order(self) -> LocalOrder:
+        """An order of the nodes in which neighbours are near each other, found when it is first asked for."""
+        if not self._local_order:
+            with torch.inference_mode(False), torch.no_grad():
+                self._local_order.append(LocalOrder.of(self.pattern))
+        return self._local_order[0]
+
+    def local_transition(self, normalization: str, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """As :meth:`transition`, in the order of :meth:`local_order`."""
+        if (normalization, dtype) not in self._local_transitions:
+            with torch.inference_mode(False), torch.no_grad():
+                weights = self.local_order().weights(self.transition(normalization, dtype)[0])
+            self._local_transitions[normalization, dtype] = weights
+        return self._local_transitions[normalization, dtype]
 
     def merge(self, edge_values: Tensor) -> Tensor:
         """Values of the columns of :attr:`edge_index` as values of the entries; an edge given twice gets the mean."""

@@ -4,41 +4,14 @@ The arrays are those of :class:`~cagat.kernels.csr_pattern.CSRPattern`, contiguo
 dimensions, so that the innermost loops run over adjacent numbers and become vector instructions.
 """
 
-import contextlib
-import functools
-import pickle
-from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 
-# Sums may be reordered into vector lanes and multiply-adds fused. The flags that would let the compiler assume that
-# there are no NaN and no infinities are left out: a broken input must show in the output.
-_FAST_MATH = {"reassoc", "contract", "nsz"}
+from cagat.kernels.compiled import compiled
 
 
-class _compiled:  # noqa: N801  It is used as a decorator.
-    """A compiled loop whose machine code is kept on disk, unless that is impossible: then it lives with the process."""
-
-    def __init__(self, function: Callable[..., None]) -> None:
-        functools.update_wrapper(self, function)
-        self._in_memory = numba.njit(nogil=True, fastmath=_FAST_MATH)(function)
-        self._call = self._in_memory
-        # numba raises RuntimeError if it finds no directory to write to: a read-only installation and home.
-        with contextlib.suppress(RuntimeError):
-            self._call = numba.njit(nogil=True, fastmath=_FAST_MATH, cache=True)(function)
-
-    def __call__(self, *arguments: Any) -> None:
-        try:
-            self._call(*arguments)
-        except (OSError, EOFError, pickle.UnpicklingError):
-            # The kept code cannot be written (a full disk) or read (a broken file); the loops raise none of these.
-            self._call = self._in_memory
-            self._call(*arguments)
-
-
-@_compiled
+@compiled
 def spmm(rowptr: Any, col: Any, weight: Any, x: Any, out: Any, start: int, stop: int) -> None:
     """``out[i] = sum_j weight_ij x[j]``, one weight for all columns of ``x``."""
     width = x.shape[1]
@@ -52,7 +25,7 @@ def spmm(rowptr: Any, col: Any, weight: Any, x: Any, out: Any, start: int, stop:
                 out[i, c] += w * x[j, c]
 
 
-@_compiled
+@compiled
 def spmm_heads(rowptr: Any, col: Any, values: Any, x: Any, out: Any, start: int, stop: int) -> None:
     """``out[i, h] = sum_j values_ij[h] x[j, h]``."""
     heads, channels = x.shape[1], x.shape[2]
@@ -68,7 +41,7 @@ def spmm_heads(rowptr: Any, col: Any, values: Any, x: Any, out: Any, start: int,
                     out[i, h, c] += v * x[j, h, c]
 
 
-@_compiled
+@compiled
 def spmm_heads_t(rowptr_t: Any, col_t: Any, perm_t: Any, values: Any, x: Any, out: Any, start: int, stop: int) -> None:
     """``out[j, h] = sum_i values_ij[h] x[i, h]``, the values in the order of the matrix itself."""
     heads, channels = x.shape[1], x.shape[2]
@@ -85,7 +58,7 @@ def spmm_heads_t(rowptr_t: Any, col_t: Any, perm_t: Any, values: Any, x: Any, ou
                     out[j, h, c] += v * x[i, h, c]
 
 
-@_compiled
+@compiled
 def sddmm_heads(rowptr: Any, col: Any, a: Any, b: Any, out: Any, start: int, stop: int) -> None:
     """``out_ij[h] = <a[i, h], b[j, h]>`` at the entries."""
     heads, channels = a.shape[1], a.shape[2]
@@ -99,94 +72,7 @@ def sddmm_heads(rowptr: Any, col: Any, a: Any, b: Any, out: Any, start: int, sto
                 out[e, h] = total
 
 
-@_compiled
-def edge_softmax(
-    rowptr: Any, col: Any, dst: Any, src: Any, edge: Any, slope: float, out: Any, start: int, stop: int
-) -> None:
-    """``out_ij = softmax_j LeakyReLU(dst[i] + src[j] + edge_ij)`` along each row; ``edge`` may have no rows."""
-    heads = dst.shape[1]
-    has_edge = edge.shape[0] > 0
-    peak = np.empty(heads, dtype=out.dtype)
-    total = np.empty(heads, dtype=out.dtype)
-    for i in range(start, stop):
-        first, last = rowptr[i], rowptr[i + 1]
-        for h in range(heads):
-            peak[h] = -np.inf
-            total[h] = 0
-        for e in range(first, last):
-            j = col[e]
-            for h in range(heads):
-                logit = dst[i, h] + src[j, h]
-                if has_edge:
-                    logit += edge[e, h]
-                if logit < 0:
-                    logit *= slope
-                out[e, h] = logit
-                peak[h] = max(peak[h], logit)
-        for e in range(first, last):
-            for h in range(heads):
-                power = np.exp(out[e, h] - peak[h])
-                out[e, h] = power
-                total[h] += power
-        for e in range(first, last):
-            for h in range(heads):
-                out[e, h] /= total[h]
-
-
-@_compiled
-def edge_softmax_backward(
-    rowptr: Any,
-    col: Any,
-    dst: Any,
-    src: Any,
-    edge: Any,
-    slope: float,
-    softmax: Any,
-    grad: Any,
-    grad_logit: Any,
-    grad_dst: Any,
-    start: int,
-    stop: int,
-) -> None:
-    """The gradient at the logits before LeakyReLU, and its row sums, which are the gradient at ``dst``."""
-    heads = dst.shape[1]
-    has_edge = edge.shape[0] > 0
-    mean = np.empty(heads, dtype=grad.dtype)
-    for i in range(start, stop):
-        first, last = rowptr[i], rowptr[i + 1]
-        for h in range(heads):
-            mean[h] = 0
-            grad_dst[i, h] = 0
-        for e in range(first, last):
-            for h in range(heads):
-                mean[h] += softmax[e, h] * grad[e, h]
-        for e in range(first, last):
-            j = col[e]
-            for h in range(heads):
-                logit = dst[i, h] + src[j, h]
-                if has_edge:
-                    logit += edge[e, h]
-                g = softmax[e, h] * (grad[e, h] - mean[h])
-                if logit <= 0:  # As torch's leaky_relu has it at zero.
-                    g *= slope
-                grad_logit[e, h] = g
-                grad_dst[i, h] += g
-
-
-@_compiled
-def row_sums_t(rowptr_t: Any, perm_t: Any, values: Any, out: Any, start: int, stop: int) -> None:
-    """``out[j] = sum_i values_ij``."""
-    heads = values.shape[1]
-    for j in range(start, stop):
-        for h in range(heads):
-            out[j, h] = 0
-        for t in range(rowptr_t[j], rowptr_t[j + 1]):
-            e = perm_t[t]
-            for h in range(heads):
-                out[j, h] += values[e, h]
-
-
-@_compiled
+@compiled
 def edge_diffusion(
     rowptr: Any,
     col: Any,
@@ -230,3 +116,19 @@ def edge_diffusion(
                 q = col[e]
                 for h in range(heads):
                     scratch[q, h] = 0
+
+
+@compiled
+def dropout(x: Any, low: Any, high: Any, threshold: Any, scale: Any, out: Any, start: int, stop: int) -> None:
+    """``out[k]`` is ``scale x[k]`` or zero, as the hash of k and of two seeds is above the threshold or not."""
+    for k in range(start, stop):
+        # Twice the last part of MurmurHash3, a permutation of 32 bits in which every bit depends on every other.
+        h = np.uint32(np.uint32(k) ^ low)
+        h = np.uint32(np.uint32(h ^ (h >> np.uint32(16))) * np.uint32(0x85EBCA6B))
+        h = np.uint32(np.uint32(h ^ (h >> np.uint32(13))) * np.uint32(0xC2B2AE35))
+        h = np.uint32(h ^ (h >> np.uint32(16)) ^ high ^ np.uint32(k >> 32))
+        h = np.uint32(np.uint32(h ^ (h >> np.uint32(16))) * np.uint32(0x85EBCA6B))
+        h = np.uint32(np.uint32(h ^ (h >> np.uint32(13))) * np.uint32(0xC2B2AE35))
+        h = np.uint32(h ^ (h >> np.uint32(16)))
+        # A product, so that NaN stays NaN even where it is dropped, as in torch.
+        out[k] = x[k] * (scale if h >= threshold else scale * 0)

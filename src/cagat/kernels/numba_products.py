@@ -2,15 +2,18 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from cagat.kernels import numba_kernels as kernels
-from cagat.kernels.row_threads import RowThreads
+from cagat.kernels import torch_products
+from cagat.kernels.csr_pattern import CSRPattern
+from cagat.kernels.row_layout import RowLayout
+from cagat.kernels.row_program import RowProgram
+from cagat.kernels.row_threads import row_threads
 from cagat.kernels.thread_count import kernel_threads
-
-_threads = RowThreads()
 
 
 def _array(tensor: Tensor) -> NDArray[Any]:
@@ -19,11 +22,24 @@ def _array(tensor: Tensor) -> NDArray[Any]:
 
 
 def _run(kernel: Any, rowptr: NDArray[Any], *arguments: Any, width: int) -> None:
-    _threads.run(kernel, rowptr, arguments, width, kernel_threads())
+    row_threads.run(kernel, rowptr, arguments, width, kernel_threads())
+
+
+def _has_whole_rows(col: Tensor, x: Tensor) -> bool:
+    """Whether features of one head are rows of a row program as they are."""
+    layout = RowLayout(1, x.size(-1), x.dtype)
+    return col.dtype == torch.int32 and layout.is_possible and layout.width == layout.channels
 
 
 def spmm(rowptr: Tensor, col: Tensor, weight: Tensor, x: Tensor) -> Tensor:
     """See :func:`cagat.kernels.products.spmm`."""
+    if _has_whole_rows(col, x):
+        pattern = CSRPattern(rowptr, col, rowptr, col, col)  # The transpose is not asked for.
+        weight, out = weight.contiguous(), x.new_empty(rowptr.numel() - 1, x.size(1))
+        program = RowProgram(pattern, (weight, weight), RowLayout(1, x.size(1), x.dtype))
+        program.aggregate(out, x=x.detach().contiguous())
+        program.run()
+        return out
     out = x.new_empty(rowptr.numel() - 1, x.size(1))
     pointers = _array(rowptr)
     _run(kernels.spmm, pointers, pointers, _array(col), _array(weight), _array(x), out.numpy(), width=max(1, x.size(1)))
@@ -43,6 +59,12 @@ def spmm_heads(
     """See :func:`cagat.kernels.products.spmm_heads`."""
     pointers = _array(rowptr_t if transpose else rowptr)
     out = x.new_empty(len(pointers) - 1, x.size(1), x.size(2))
+    if x.size(1) == 1 and _has_whole_rows(col, x):
+        program = RowProgram(CSRPattern(rowptr, col, rowptr_t, col_t, perm_t), None, RowLayout(1, x.size(2), x.dtype))
+        factors = (values.detach().contiguous(), x.detach().contiguous())
+        program.aggregate(out, values=factors[0], y=factors[1], transpose=transpose)
+        program.run()
+        return out
     width = max(1, x.size(1) * x.size(2))
     if transpose:
         indices = (_array(col_t), _array(perm_t))
@@ -61,20 +83,27 @@ def sddmm_heads(rowptr: Tensor, col: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return out
 
 
-def _edge_array(edge: Tensor | None, like: Tensor) -> NDArray[Any]:
-    return _array(like.new_empty(0, like.size(1)) if edge is None else edge)
+def _softmax_program(pattern: CSRPattern, logits: Tensor) -> tuple[RowProgram, RowLayout] | None:
+    """A program for vectors of heads, if there can be one."""
+    layout = RowLayout(logits.size(1), 1, logits.dtype)
+    if not layout.is_possible or pattern.col.dtype != torch.int32:
+        return None
+    return RowProgram(pattern, None, layout), layout
 
 
 def edge_softmax(
     rowptr: Tensor, col: Tensor, dst: Tensor, src: Tensor, edge: Tensor | None, negative_slope: float
 ) -> Tensor:
     """See :func:`cagat.kernels.products.edge_softmax`."""
-    out = dst.new_empty(col.numel(), dst.size(1))
-    pointers, result = _array(rowptr), out.numpy()
-    inputs = (_array(dst), _array(src), _edge_array(edge, dst), result.dtype.type(negative_slope))
-    # An exponential is worth about ten multiplications.
-    _run(kernels.edge_softmax, pointers, pointers, _array(col), *inputs, result, width=10 * dst.size(1))
-    return out
+    made = _softmax_program(CSRPattern(rowptr, col, rowptr, col, col), dst)  # The transpose is not asked for.
+    if made is None:
+        return torch_products.edge_softmax(rowptr, col, dst, src, edge, negative_slope)
+    program, layout = made
+    out = dst.new_empty(col.numel(), layout.padded_heads)
+    logits = (layout.values(dst), layout.values(src), None if edge is None else layout.values(edge))
+    program.softmax(out, *logits, negative_slope)
+    program.run()
+    return layout.unpadded(out)
 
 
 def edge_softmax_backward(
@@ -90,16 +119,19 @@ def edge_softmax_backward(
     grad: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of :func:`edge_softmax` at ``dst``, at ``src`` and at ``edge``."""
-    grad_logit, grad_dst, grad_src = (
-        torch.empty_like(tensor, memory_format=torch.contiguous_format) for tensor in (softmax, dst, src)
-    )
-    logits, width = grad_logit.numpy(), 4 * dst.size(1)
-    pointers, pointers_t = _array(rowptr), _array(rowptr_t)
-    inputs = (_array(dst), _array(src), _edge_array(edge, dst), logits.dtype.type(negative_slope))
-    outputs = (_array(softmax), _array(grad), logits, grad_dst.numpy())
-    _run(kernels.edge_softmax_backward, pointers, pointers, _array(col), *inputs, *outputs, width=width)
-    _run(kernels.row_sums_t, pointers_t, pointers_t, _array(perm_t), logits, grad_src.numpy(), width=width)
-    return grad_dst, grad_src, grad_logit
+    made = _softmax_program(CSRPattern(rowptr, col, rowptr_t, perm_t, perm_t), dst)  # Sums need no columns.
+    if made is None:
+        return torch_products.edge_softmax_backward(
+            rowptr, col, rowptr_t, perm_t, dst, src, edge, negative_slope, softmax, grad
+        )
+    program, layout = made
+    heads = layout.padded_heads
+    grad_logit, grad_dst, grad_src = (dst.new_empty(size.size(0), heads) for size in (softmax, dst, src))
+    logits = (layout.values(dst), layout.values(src), None if edge is None else layout.values(edge))
+    program.softmax_backward(grad_logit, grad_dst, *logits, negative_slope, layout.values(softmax), layout.values(grad))
+    program.column_sums(grad_src, grad_logit)
+    program.run()
+    return layout.unpadded(grad_dst), layout.unpadded(grad_src), layout.unpadded(grad_logit)
 
 
 def edge_diffusion(
@@ -122,4 +154,13 @@ def edge_diffusion(
     _run(
         kernels.edge_diffusion, pointers, pointers, _array(col), *inputs, out.numpy(), width=2 * degree * values.size(1)
     )
+    return out
+
+
+def dropout(x: Tensor, seed: int, p: float) -> Tensor:
+    """See :func:`cagat.kernels.dropout.dropout`."""
+    out = torch.empty_like(x, memory_format=torch.contiguous_format)
+    flat, result = _array(x).reshape(-1), out.view(-1).numpy()
+    numbers = (np.uint32(seed & 0xFFFFFFFF), np.uint32(seed >> 32), np.uint32(round(p * 2**32)))
+    kernels.dropout(flat, *numbers, result.dtype.type(1 / (1 - p)), result, 0, len(flat))
     return out

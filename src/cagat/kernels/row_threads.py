@@ -63,6 +63,19 @@ class _Task:
             raise self._error
 
 
+class _Invitation:
+    """A call of a function that other threads call, too."""
+
+    def __init__(self, function: Callable[..., None], arguments: tuple[Any, ...], keep: Any) -> None:
+        self._function = function
+        self._arguments = arguments
+        self._keep = keep
+
+    def take_part(self) -> None:
+        """Help, if there is still something to do."""
+        self._function(*self._arguments)
+
+
 class RowThreads:
     """Splits the rows of a product among daemon threads, started when they are first needed.
 
@@ -77,7 +90,7 @@ class RowThreads:
 
     def _start_afresh(self) -> None:
         self._lock = threading.Lock()
-        self._tasks: SimpleQueue[_Task] = SimpleQueue()
+        self._tasks: SimpleQueue[_Task | _Invitation] = SimpleQueue()
         self._workers = 0
 
     def run(
@@ -92,13 +105,11 @@ class RowThreads:
             width: The number of scalar multiplications for each entry.
             threads: The largest number of threads to work at once.
         """
-        num_rows = len(rowptr) - 1
-        work = (int(rowptr[-1]) + num_rows) * width
-        blocks = min(threads * _BLOCKS_PER_THREAD, work // _SMALLEST_BLOCK, num_rows)
-        if threads == 1 or blocks < 2:
-            kernel(*arguments, 0, num_rows)
+        blocks = number_of_blocks(rowptr, width, threads)
+        if blocks == 1:
+            kernel(*arguments, 0, len(rowptr) - 1)
             return
-        task = _Task(kernel, arguments, _balanced_bounds(rowptr, blocks))
+        task = _Task(kernel, arguments, balanced_bounds(rowptr, blocks))
         helpers = min(threads, blocks) - 1
         tasks = self._queue_with_workers(helpers)
         for _ in range(helpers):
@@ -106,7 +117,25 @@ class RowThreads:
         task.take_part()
         task.wait()
 
-    def _queue_with_workers(self, wanted: int) -> "SimpleQueue[_Task]":
+    def together(self, function: Callable[..., None], arguments: tuple[Any, ...], threads: int, keep: Any) -> None:
+        """Call ``function(*arguments)`` on several threads at once, which share out the work among themselves.
+
+        The function must return to the caller only when all work is done, and must leave alone all but its arguments
+        if it is called after that: a thread that comes late finds nothing to do.
+
+        Args:
+            function: A compiled function that releases the GIL.
+            arguments: What it takes.
+            threads: How many threads may call it.
+            keep: What must live until the last of them is back.
+        """
+        if threads > 1:
+            tasks = self._queue_with_workers(threads - 1)
+            for _ in range(threads - 1):
+                tasks.put(_Invitation(function, arguments, keep))
+        function(*arguments)
+
+    def _queue_with_workers(self, wanted: int) -> "SimpleQueue[_Task | _Invitation]":
         if self._workers < wanted:
             with self._lock:
                 while self._workers < wanted:
@@ -115,11 +144,24 @@ class RowThreads:
         return self._tasks
 
 
-def _work(tasks: "SimpleQueue[_Task]") -> None:
+def _work(tasks: "SimpleQueue[_Task | _Invitation]") -> None:
     while True:
         tasks.get().take_part()
 
 
-def _balanced_bounds(rowptr: NDArray[Any], parts: int) -> list[int]:
+def number_of_blocks(rowptr: NDArray[Any], width: int, threads: int, smallest: int = _SMALLEST_BLOCK) -> int:
+    """Into how many blocks the rows of a product are split, if each entry takes ``width`` multiplications."""
+    num_rows = len(rowptr) - 1
+    work = (int(rowptr[-1]) + num_rows) * width
+    if threads == 1:
+        return 1
+    return max(1, min(threads * _BLOCKS_PER_THREAD, work // smallest, num_rows))
+
+
+def balanced_bounds(rowptr: NDArray[Any], parts: int) -> list[int]:
+    """The first rows of so many blocks with about as many entries each, and the end of the last."""
     targets = np.arange(1, parts) * (int(rowptr[-1]) / parts)
     return [0, *np.searchsorted(rowptr, targets).tolist(), len(rowptr) - 1]
+
+
+row_threads = RowThreads()

@@ -4,13 +4,12 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 from torch.nn.parameter import UninitializedParameter
 from torch_geometric.utils import is_torch_sparse_tensor
 
-from cagat.diffusion import AttentionOperator, Diffused, EdgeSupport, diffuse
+from cagat.diffusion import AttentionOperator, Diffused, EdgeSupport, diffuse, diffused_features
 from cagat.diffusion.coefficients import over_channels
-from cagat.kernels import CSRGraph, edge_softmax, prepare_graph
+from cagat.kernels import CSRGraph, dropout, edge_softmax, prepare_graph
 from cagat.kernels.csr_graph import NORMALIZATIONS
 from cagat.nn.arguments import (
     NOT_BIPARTITE,
@@ -199,8 +198,10 @@ class CaGATConv(ExplainedMessages):
         graph, edge_attr = self._prepare(features, edge_index, edge_attr, size)
         Z = self._transform(features)
         G = self._attend(Z, graph, edge_attr)
-        diffused = self._diffuse(Z, F.dropout(G, self.dropout, self.training), graph, self.K)
-        out = diffused.H
+        G = dropout(G, self.dropout, self.training)
+        out = diffused_features(Z, G, graph, self.coefficients(), K=self.K, **self._reading())
+        if self.is_explained or return_attention_weights:
+            diffused = self._diffuse(Z, G, graph, self.K)
         if self.is_explained:
             change = self.explained_change(diffused.S.on_edges(), diffused.V, graph)
             out = out + over_channels(self.coefficients().lam) * change
@@ -290,8 +291,11 @@ class CaGATConv(ExplainedMessages):
 
     def _attend(self, Z: Tensor, graph: CSRGraph, edge_attr: Tensor | None) -> Tensor:
         """GAT's attention G at the entries of the graph, Eq. (1)-(2)."""
-        dst = (Z * self.att_dst).sum(dim=-1)
-        src = (Z * self.att_src).sum(dim=-1)
+        # One dense product, with zeros where a head would meet another head's weights, is faster than sums of products.
+        apart = torch.eye(self.heads, dtype=Z.dtype, device=Z.device)[:, None, :]
+        weights = [(att[0, :, :, None] * apart).flatten(0, 1) for att in (self.att_dst, self.att_src)]
+        with torch.autocast(Z.device.type, enabled=False):
+            dst, src = torch.chunk(Z.flatten(1) @ torch.cat(weights, dim=1), 2, dim=1)
         edge = None if edge_attr is None else self._edge_logits(graph, edge_attr)
         return edge_softmax(graph.pattern, dst, src, edge, self.negative_slope)
 
@@ -302,18 +306,10 @@ class CaGATConv(ExplainedMessages):
         return graph.merge((transformed * self.att_edge).sum(dim=-1))
 
     def _diffuse(self, Z: Tensor, G: Tensor, graph: CSRGraph, K: int) -> Diffused:
-        return diffuse(
-            Z,
-            G,
-            graph,
-            self.coefficients(),
-            K=K,
-            T=self.T,
-            support=self.support,
-            affinity=self.affinity,
-            feedback=self.feedback,
-            normalization=self.normalization,
-        )
+        return diffuse(Z, G, graph, self.coefficients(), K=K, **self._reading())
+
+    def _reading(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("T", "support", "affinity", "feedback", "normalization")}
 
     def __repr__(self) -> str:
         extras = "".join(

@@ -2,9 +2,8 @@
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
-from cagat.kernels import CSRPattern, spmm_heads
+from cagat.kernels import CSRPattern, dropout, spmm_heads
 from cagat.kernels.tensor_cache import TensorCache
 
 _known = TensorCache()
@@ -55,7 +54,7 @@ class SparseFeatures:
 
     def dropout(self, p: float, training: bool) -> "SparseFeatures":
         """Dropout of the values; zeros stay zeros whether they are dropped or not."""
-        return SparseFeatures(self.pattern, F.dropout(self.values, p, training))
+        return SparseFeatures(self.pattern, dropout(self.values, p, training))
 
     def matmul(self, weight: Tensor) -> Tensor:
         """The product with a dense matrix of shape ``(features, channels)``."""

@@ -1,0 +1,152 @@
+"""A row of the table, and how times are taken."""
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One row of the table: medians, and the spread of the middle half.
+
+    Attributes:
+        case: What was measured, and on which graph.
+        threads: How many threads both sides had.
+        ours_ms: Our median.
+        ours_spread_ms: The distance of our quartiles.
+        peer: What was measured beside us; a dash if nothing was.
+        peer_ms: Its median.
+        peer_spread_ms: The distance of its quartiles.
+        ratio: Our median over its median; where there is no peer, the amount itself, in the unit.
+        unit: What the ratio counts: times the peer, MB or GiB.
+        target: What the ratio should be at most.
+        aim: What it should be.
+    """
+
+    case: str
+    threads: int
+    ours_ms: float
+    ours_spread_ms: float
+    peer: str
+    peer_ms: float | None
+    peer_spread_ms: float | None
+    ratio: float
+    unit: str = "x"
+    target: float | None = None
+    aim: float | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The row as JSON takes it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much is spent on a comparison.
+
+    Attributes:
+        seconds: It ends when this much time has passed,
+        repeats: or when each side was measured so often, but at least thrice.
+    """
+
+    seconds: float
+    repeats: int
+
+
+def compare(
+    case: str,
+    threads: int,
+    ours: Callable[[], None],
+    peer: str,
+    theirs: Callable[[], None],
+    budget: Budget,
+    target: float | None = None,
+    aim: float | None = None,
+) -> Measurement:
+    """Measure two sides in turn, so that what disturbs the machine disturbs both alike."""
+    with threads_set_to(threads):
+        ours_ms, theirs_ms = _interleaved(ours, theirs, budget=budget)
+    return _row(case, threads, ours_ms, peer, theirs_ms, target, aim)
+
+
+def compare_with_slow(
+    case: str,
+    threads: int,
+    ours: Callable[[], None],
+    peer: str,
+    theirs: Callable[[], None],
+    target: float,
+    aim: float,
+) -> Measurement:
+    """Measure a side that takes so long that once must do, and ours before and after it."""
+    with threads_set_to(threads):
+        ours()
+        before = [milliseconds(ours) for _ in range(5)]
+        theirs_ms = milliseconds(theirs)
+        after = [milliseconds(ours) for _ in range(5)]
+    return _row(case, threads, before + after, peer, [theirs_ms], target, aim)
+
+
+def _row(
+    case: str,
+    threads: int,
+    ours_ms: list[float],
+    peer: str,
+    theirs_ms: list[float],
+    target: float | None,
+    aim: float | None,
+) -> Measurement:
+    return Measurement(
+        case=case,
+        threads=threads,
+        ours_ms=statistics.median(ours_ms),
+        ours_spread_ms=_spread(ours_ms),
+        peer=peer,
+        peer_ms=statistics.median(theirs_ms),
+        peer_spread_ms=_spread(theirs_ms),
+        ratio=statistics.median(ours_ms) / statistics.median(theirs_ms),
+        target=target,
+        aim=aim,
+    )
+
+
+@contextmanager
+def threads_set_to(number: int) -> Iterator[None]:
+    """Let torch, and with it our own kernels, use so many threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def milliseconds(step: Callable[[], None]) -> float:
+    """How long a step takes."""
+    started = time.perf_counter()
+    step()
+    return 1000 * (time.perf_counter() - started)
+
+
+def _interleaved(*steps: Callable[[], None], budget: Budget) -> list[list[float]]:
+    times: list[list[float]] = [[] for _ in steps]
+    for step in steps:  # The first calls compile and fill caches.
+        step()
+        step()
+    end = time.perf_counter() + budget.seconds
+    while len(times[0]) < max(3, budget.repeats) and (len(times[0]) < 3 or time.perf_counter() < end):
+        for step, taken in zip(steps, times, strict=True):
+            taken.append(milliseconds(step))
+    return times
+
+
+def _spread(times: list[float]) -> float:
+    if len(times) < 2:
+        return 0.0
+    low, _, high = statistics.quantiles(times, n=4)
+    return high - low

@@ -1,0 +1,68 @@
+"""One measurement in a process of its own: `python -m cagat.experiments.bench.probe WHAT DATASET THREADS`.
+
+Answers with one line of JSON: the milliseconds of a step (the median of some, of a long one the only one), the
+number of edges, and in bytes the peak of memory of the process and of the step above what was loaded before it.
+"""
+
+import json
+import statistics
+import sys
+from pathlib import Path
+
+import psutil
+import torch
+
+from cagat import data, models
+from cagat.experiments.bench.epochs import training_step
+from cagat.experiments.bench.measurement import milliseconds
+from cagat.kernels import CSRGraph
+from cagat.nn import CaGATConv, SparseFeatures
+
+
+def main(what: str, dataset: str, threads: int) -> None:
+    """Measure and print."""
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    graph = data.load(dataset, sparse=dataset == "pubmed")
+    prepared = CSRGraph.from_edge_index(graph.edge_index, graph.num_nodes)
+    _warm_up()
+    if what == "layer":
+        conv = CaGATConv(64, 8, 8)
+        x = torch.randn(graph.num_nodes, 64, requires_grad=True)
+
+        def step() -> None:
+            conv.zero_grad()
+            conv(x, prepared).sum().backward()
+
+        repeats = 1 if graph.num_edges > 1_000_000 else 20
+    else:
+        features = SparseFeatures.from_tensor(graph.x) if graph.x.layout != torch.strided else graph.x
+        train = torch.arange(100)
+        model = models.CaGAT(graph.x.size(1), 8, 2, int(graph.y.max()) + 1)
+        step = training_step(model, (features, prepared), (train, graph.y[train]))
+        repeats = 1
+    loaded = psutil.Process().memory_info().rss
+    _forget_peak()
+    taken = statistics.median(milliseconds(step) for _ in range(repeats))
+    peak = _peak()
+    print(json.dumps({"ms": taken, "edges": graph.num_edges, "peak": peak, "above": peak - loaded}))
+
+
+def _warm_up() -> None:
+    """Compile what the step needs on a graph of two nodes, so that the compiler's memory and time are not counted."""
+    edges = torch.tensor([[0], [1]])
+    for sizes in ((64, 8, 8), (64, 8, 1), (64, 3, 1)):
+        conv = CaGATConv(*sizes)
+        conv(torch.randn(2, 64), edges).sum().backward()
+
+
+def _forget_peak() -> None:
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def _peak() -> int:
+    return 1024 * int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))

@@ -1,0 +1,53 @@
+"""What becomes of time and memory on large graphs. Each figure is taken in a process of its own."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from cagat.errors import CagatError
+from cagat.experiments.bench.measurement import Measurement
+
+_SMALL = "synthetic:nodes=10000,degree=10,classes=8,features=64,seed=0"
+_LARGE = "synthetic:nodes=1000000,degree=10,classes=8,features=64,seed=0"
+
+
+def measure_memory() -> Iterator[Measurement]:
+    """The peak of a training step on PubMed, above the loaded data."""
+    step = probe("training", "pubmed", 1)
+    yield _amount("training step, peak memory, pubmed", 1, step["ms"], step["above"] / 1e6, "MB", 600, 250)
+
+
+def measure_scale(threads: int) -> Iterator[Measurement]:
+    """The time for each edge of ten million, against a hundred thousand, and one training step in memory."""
+    small, large = probe("layer", _SMALL, threads), probe("layer", _LARGE, threads)
+    per_edge = [run["ms"] / run["edges"] for run in (large, small)]
+    yield Measurement(
+        case="layer, time per edge, synthetic, 10 million edges",
+        threads=threads,
+        ours_ms=large["ms"],
+        ours_spread_ms=0.0,
+        peer="itself, 100 thousand edges",
+        peer_ms=small["ms"],
+        peer_spread_ms=0.0,
+        ratio=per_edge[0] / per_edge[1],
+        target=1.5,
+        aim=1.2,
+    )
+    step = probe("training", _LARGE, threads)
+    case = "training step, peak memory of the process, 1 million nodes, 10 million edges"
+    yield _amount(case, threads, step["ms"], step["peak"] / 2**30, "GiB", 16, 8)
+
+
+def _amount(case: str, threads: int, ms: float, amount: float, unit: str, target: float, aim: float) -> Measurement:
+    return Measurement(case, threads, ms, 0.0, "-", None, None, amount, unit, target, aim)
+
+
+def probe(what: str, dataset: str, threads: int) -> dict[str, float]:
+    """Run :mod:`~cagat.experiments.bench.probe` and read what it says."""
+    command = [sys.executable, "-m", "cagat.experiments.bench.probe", what, dataset, str(threads)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  It is our own module.
+    if done.returncode:
+        raise CagatError(f"The {what} on {dataset} ended with code {done.returncode}: {done.stderr.strip()[-500:]}")
+    answer: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return answer

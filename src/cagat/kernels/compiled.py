@@ -1,0 +1,34 @@
+"""Compiling loops, once for all processes where that is possible."""
+
+import contextlib
+import functools
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numba
+
+# Sums may be reordered into vector lanes and multiply-adds fused. The flags that would let the compiler assume that
+# there are no NaN and no infinities are left out: a broken input must show in the output.
+FAST_MATH = ("reassoc", "contract", "nsz")
+
+
+class compiled:  # noqa: N801  It is used as a decorator.
+    """A compiled loop whose machine code is kept on disk, unless that is impossible: then it lives with the process."""
+
+    def __init__(self, function: Callable[..., None]) -> None:
+        functools.update_wrapper(self, function)
+        self._in_memory = numba.njit(nogil=True, fastmath=set(FAST_MATH))(function)
+        self._call = self._in_memory
+        # numba raises RuntimeError if it finds no directory to write to: a read-only installation and home.
+        with contextlib.suppress(RuntimeError):
+            self._call = numba.njit(nogil=True, fastmath=set(FAST_MATH), cache=True)(function)
+
+    def __call__(self, *arguments: Any) -> None:
+        """Run the loop."""
+        try:
+            self._call(*arguments)
+        except (OSError, EOFError, pickle.UnpicklingError):
+            # The kept code cannot be written (a full disk) or read (a broken file); the loops raise none of these.
+            self._call = self._in_memory
+            self._call(*arguments)

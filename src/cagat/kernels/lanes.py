@@ -1,0 +1,292 @@
+"""Vector registers for compiled loops.
+
+numba turns loops into vector instructions only if LLVM finds them, which for rows of 64 numbers in short inner loops
+it does badly: checks for overlapping arrays, remainder loops, and sums kept in memory. Here a row, or a part of it, is
+one value of LLVM's own vector type, as many lanes wide as the caller says; LLVM cuts it into the registers that the
+machine has. On Cora and PubMed the products of :mod:`cagat.kernels.row_steps` so take a third to a sixth of the time
+of the plain loops of :mod:`cagat.kernels.numba_kernels` (docs/performance.md).
+
+Memory is told by an address and an offset in elements: an address is a number that a table of steps can hold.
+"""
+
+import math
+import operator
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import extending, types
+from numba.core import cgutils, errors
+
+from cagat.kernels.compiled import FAST_MATH
+
+_INT32, _INT64 = ir.IntType(32), ir.IntType(64)
+
+
+def _intrinsic(function: Callable[..., Any]) -> Any:
+    """Make compiled code call what a function generates, which is told the types and the constants of its arguments."""
+    return extending.intrinsic(prefer_literal=True)(function)
+
+
+def compiled_as(operation: Callable[..., Any], typed: Callable[..., Any]) -> None:
+    """Say what compiled code does where it finds an operation, given the types and the constants of its arguments."""
+    # Rows must not leave their registers at the border of a function, so there is none in the machine code.
+    extending.overload(operation, jit_options={"forceinline": True}, prefer_literal=True, strict=False)(typed)
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """Make a function known to compiled code, which keeps the constants among its arguments constant within it."""
+    compiled_as(function, lambda *arguments: function)
+    return function
+
+
+class Lanes(types.Type):
+    """The numba type of ``count`` numbers side by side."""
+
+    def __init__(self, dtype: Any, count: int) -> None:
+        self.dtype = dtype
+        self.count = count
+        super().__init__(name=f"Lanes({dtype}, {count})")
+
+
+@extending.register_model(Lanes)
+class _LanesModel(extending.models.PrimitiveModel):
+    def __init__(self, manager: Any, lanes: Lanes) -> None:
+        element = ir.FloatType() if lanes.dtype == types.float32 else ir.DoubleType()
+        super().__init__(manager, lanes, ir.VectorType(element, lanes.count))  # type: ignore[no-untyped-call]
+
+
+def _constant(count: Any) -> int:
+    """A number that is known while numba compiles; it also tries types that leave it open, and is told to go on."""
+    if not isinstance(count, types.IntegerLiteral):
+        raise errors.TypingError("the number of lanes must be a constant")
+    number: int = count.literal_value
+    return number
+
+
+def _pointer(builder: Any, arguments: Any, element: Any, size: int) -> Any:
+    """What the first two arguments, an address and an offset, point at."""
+    byte = builder.add(arguments[0], builder.mul(arguments[1], ir.Constant(_INT64, size)))
+    return builder.inttoptr(byte, element.as_pointer())
+
+
+def _shuffle(builder: Any, lanes: Any, places: list[int]) -> Any:
+    return builder.shuffle_vector(lanes, lanes, ir.Constant(ir.VectorType(_INT32, len(places)), places))
+
+
+@_intrinsic
+def load(context: Any, address: Any, offset: Any, dtype: Any, count: Any) -> Any:
+    """The ``count`` numbers from an offset on."""
+    lanes = Lanes(dtype.dtype, _constant(count))
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        size = lanes.dtype.bitwidth // 8
+        return builder.load(_pointer(builder, arguments, target.get_value_type(lanes), size), align=size)
+
+    return lanes(types.int64, types.int64, dtype, count), generate
+
+
+@_intrinsic
+def store(context: Any, address: Any, offset: Any, lanes: Any) -> Any:
+    """Write the numbers from an offset on."""
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        size = lanes.dtype.bitwidth // 8
+        pointer = _pointer(builder, arguments, target.get_value_type(lanes), size)
+        builder.store(arguments[2], pointer, align=size)
+        return target.get_dummy_value()
+
+    return types.void(types.int64, types.int64, lanes), generate
+
+
+@_intrinsic
+def zeros(context: Any, dtype: Any, count: Any) -> Any:
+    """As many zeros."""
+    lanes = Lanes(dtype.dtype, _constant(count))
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return ir.Constant(target.get_value_type(lanes), [0.0] * lanes.count)
+
+    return lanes(dtype, count), generate
+
+
+@_intrinsic
+def tile(context: Any, lanes: Any, count: Any) -> Any:
+    """The same lanes again and again, ``count`` in all; where they fill whole registers this costs nothing."""
+    tiled = Lanes(lanes.dtype, _constant(count))
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _shuffle(builder, arguments[0], [place % lanes.count for place in range(tiled.count)])
+
+    return tiled(lanes, count), generate
+
+
+@_intrinsic
+def fold(context: Any, lanes: Any, count: Any) -> Any:
+    """The transpose of :func:`tile`: the sum of all blocks of ``count`` lanes; both counts are powers of two."""
+    folded = Lanes(lanes.dtype, _constant(count))
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        value, width = arguments[0], lanes.count
+        while width > folded.count:
+            width //= 2
+            low = _shuffle(builder, value, list(range(width)))
+            high = _shuffle(builder, value, list(range(width, 2 * width)))
+            value = builder.fadd(low, high, flags=FAST_MATH)
+        return value
+
+    return folded(lanes, count), generate
+
+
+@_intrinsic
+def turned(context: Any, lanes: Any, columns: Any) -> Any:
+    """The transpose of a small matrix that stands row by row in the lanes."""
+    width = _constant(columns)
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        places = [row * width + column for column in range(width) for row in range(lanes.count // width)]
+        return _shuffle(builder, arguments[0], places)
+
+    return lanes(lanes, columns), generate
+
+
+def _elementwise(name: str) -> Any:
+    @_intrinsic
+    def apply(context: Any, a: Any, b: Any) -> Any:
+        def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return getattr(builder, name)(*arguments, flags=FAST_MATH)
+
+        return a(a, b), generate
+
+    return apply
+
+
+_add, _subtract, _multiply, _divide = (_elementwise(name) for name in ("fadd", "fsub", "fmul", "fdiv"))
+
+
+compiled_as(operator.add, lambda a, b: (lambda a, b: _add(a, b)) if isinstance(a, Lanes) and a == b else None)
+compiled_as(operator.iadd, lambda a, b: (lambda a, b: _add(a, b)) if isinstance(a, Lanes) and a == b else None)
+compiled_as(operator.mul, lambda a, b: (lambda a, b: _multiply(a, b)) if isinstance(a, Lanes) and a == b else None)
+compiled_as(operator.sub, lambda a, b: (lambda a, b: _subtract(a, b)) if isinstance(a, Lanes) and a == b else None)
+compiled_as(operator.truediv, lambda a, b: (lambda a, b: _divide(a, b)) if isinstance(a, Lanes) and a == b else None)
+
+
+@_intrinsic
+def chosen(context: Any, condition: Any, a: Any, b: Any, yes: Any, no: Any) -> Any:
+    """Lane by lane ``yes`` where a < b or where a <= b, as the condition says, else ``no``; NaN is neither."""
+    predicate = {0: "<", 1: "<="}[_constant(condition)]
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _, left, right, one, other = arguments
+        return builder.select(builder.fcmp_ordered(predicate, left, right), one, other)
+
+    return yes(condition, a, b, yes, no), generate
+
+
+# exp(r) = 1 + r + r^2 (1/2! + r/3! + ...) for |r| <= ln(2)/2, as far as the last place of the dtype needs it.
+_TERMS = {types.float32: 8, types.float64: 14}
+_LOWEST = {types.float32: -87.0, types.float64: -708.0}
+_MANTISSA_BITS = {types.float32: 23, types.float64: 52}
+# The part of ln(2) whose multiples are exact, and the rest.
+_LN2 = {types.float32: (0.693359375, -2.12194440e-4), types.float64: (0.6931471803691238, 1.9082149292705877e-10)}
+
+
+@_intrinsic
+def exp(context: Any, lanes: Any) -> Any:
+    """The exponential of numbers that are not positive. LLVM would call the C library for each lane."""
+    dtype = lanes.dtype
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        vector, bits = target.get_value_type(lanes), dtype.bitwidth
+        integers = ir.VectorType(ir.IntType(bits), lanes.count)
+
+        def constant(number: float) -> Any:
+            return ir.Constant(vector, [number] * lanes.count)
+
+        def call(name: str, result: Any, value: Any) -> Any:
+            function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, [vector]), name)  # type: ignore[no-untyped-call]
+            return builder.call(function, [value])
+
+        kind = f"v{lanes.count}f{bits}"
+        x, low = arguments[0], constant(_LOWEST[dtype])
+        x = builder.select(builder.fcmp_ordered("<", x, low), low, x)
+        # x = n ln(2) + r, so that exp(x) = 2^n exp(r), and 2^n is made of n by its bits.
+        n = call(f"llvm.rint.{kind}", vector, builder.fmul(x, constant(1 / math.log(2))))
+        high, rest = (constant(-part) for part in _LN2[dtype])
+        r = builder.fadd(builder.fadd(x, builder.fmul(n, high)), builder.fmul(n, rest))
+        total = constant(1 / math.factorial(_TERMS[dtype] - 1))
+        for term in reversed(range(_TERMS[dtype] - 1)):
+            total = builder.fadd(
+                builder.fmul(total, r, flags=FAST_MATH), constant(1 / math.factorial(term)), flags=FAST_MATH
+            )
+        mantissa, bias = _MANTISSA_BITS[dtype], 2 ** (bits - _MANTISSA_BITS[dtype] - 2) - 1
+        exponent = call(f"llvm.fptosi.sat.v{lanes.count}i{bits}.{kind}", integers, n)
+        exponent = builder.add(exponent, ir.Constant(integers, [bias] * lanes.count))
+        power = builder.shl(exponent, ir.Constant(integers, [mantissa] * lanes.count))
+        return builder.fmul(total, builder.bitcast(power, vector))
+
+    return lanes(lanes), generate
+
+
+@_intrinsic
+def index(context: Any, address: Any, offset: Any) -> Any:
+    """One of the 32-bit indices of a pattern."""
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.sext(builder.load(_pointer(builder, arguments, _INT32, 4)), _INT64)
+
+    return types.int64(types.int64, types.int64), generate
+
+
+@_intrinsic
+def prefetch(context: Any, address: Any, offset: Any, dtype: Any, count: Any) -> Any:
+    """Ask for ``count`` numbers that will be loaded soon."""
+    size = dtype.dtype.bitwidth // 8
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte = ir.IntType(8).as_pointer()
+        signature = ir.FunctionType(ir.VoidType(), [byte, _INT32, _INT32, _INT32])
+        function = cgutils.get_or_insert_function(builder.module, signature, "llvm.prefetch.p0")  # type: ignore[no-untyped-call]
+        read, keep, data = (ir.Constant(_INT32, flag) for flag in (0, 3, 1))
+        start = _pointer(builder, arguments, ir.IntType(8), size)
+        for line in range(0, _constant(count) * size, 64):
+            builder.call(function, [builder.gep(start, [ir.Constant(_INT64, line)]), read, keep, data])
+        return target.get_dummy_value()
+
+    return types.void(types.int64, types.int64, dtype, count), generate
+
+
+@_intrinsic
+def fetch_add(context: Any, address: Any, offset: Any, amount: Any) -> Any:
+    """Add to a 64-bit counter that threads share; what it was before."""
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _pointer(builder, arguments, _INT64, 8)
+        return builder.atomic_rmw("add", pointer, arguments[2], "seq_cst")
+
+    return types.int64(types.int64, types.int64, types.int64), generate
+
+
+@_intrinsic
+def read(context: Any, address: Any, offset: Any) -> Any:
+    """A 64-bit counter that threads share; what they wrote before they changed it can be seen from then on."""
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load_atomic(_pointer(builder, arguments, _INT64, 8), "acquire", 8)
+
+    return types.int64(types.int64, types.int64), generate
+
+
+@_intrinsic
+def give_way(context: Any) -> Any:
+    """Let other threads have this core; where the system has no such call, do nothing."""
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if sys.platform != "win32":
+            kind = ir.FunctionType(_INT32, [])
+            function = cgutils.get_or_insert_function(builder.module, kind, "sched_yield")  # type: ignore[no-untyped-call]
+            builder.call(function, [])
+        return target.get_dummy_value()
+
+    return types.void(), generate

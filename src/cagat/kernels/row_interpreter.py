@@ -1,0 +1,81 @@
+"""What runs row programs."""
+
+import inspect
+import zlib
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from cagat.kernels import lanes as lanes_module
+from cagat.kernels import row_steps, softmax_steps
+from cagat.kernels import row_table as table
+from cagat.kernels.compiled import compiled
+from cagat.kernels.lanes import fetch_add, give_way, index, read
+
+# About as long as a block of rows takes.
+_SPINS = 20_000
+
+
+@cache
+def interpreter(dtype: type[np.floating[Any]], lanes: int, heads: int) -> Callable[..., None]:
+    """What runs programs on rows in parts of ``lanes`` lanes, a multiple of ``heads``, both powers of two."""
+    D, L, H = dtype, lanes, heads
+    # The step with two sums has half the lanes for each, so that both fit into sixteen registers.
+    L2 = max(H, L // 2)
+    C = L // H
+    # numba keeps compiled code until this file changes; what it calls is in others, whose text it is told here.
+    sources = _fingerprint()
+
+    def run(steps: Any, counters: int, width: int, last: int) -> None:
+        """Take part in all steps. The counters, two a step, say how many blocks are taken and how many are done."""
+        first_unfinished = sources - sources
+        for s in range(len(steps)):
+            step = steps[s]
+            blocks, bounds = step[table.BLOCKS], step[table.BOUNDS]
+            while True:
+                block = fetch_add(counters, 2 * s, 1)
+                if block >= blocks:
+                    break
+                start, stop = index(bounds, block), index(bounds, block + 1)
+                if step[table.OP] == table.AGGREGATE:
+                    row_steps.aggregate(step, start, stop, width, last, D, L, H)
+                elif step[table.OP] == table.AGGREGATE_TWICE:
+                    row_steps.aggregate_twice(step, start, stop, width, last, D, L2, H)
+                elif step[table.OP] == table.INNER:
+                    row_steps.inner(step, start, stop, width, last, D, L, H)
+                elif step[table.OP] == table.COMBINE:
+                    row_steps.combine(step, start, stop, width, D, L, H)
+                elif step[table.OP] == table.TO_ROWS:
+                    row_steps.to_rows(step, start, stop, D, L, C)
+                elif step[table.OP] == table.FROM_ROWS:
+                    row_steps.from_rows(step, start, stop, D, L, H)
+                elif step[table.OP] == table.SOFTMAX:
+                    softmax_steps.softmax(step, start, stop, D, H)
+                elif step[table.OP] == table.SOFTMAX_BACKWARD:
+                    softmax_steps.softmax_backward(step, start, stop, D, H)
+                elif step[table.OP] == table.SUM:
+                    softmax_steps.sums(step, start, stop, D, H)
+                elif step[table.OP] == table.PICK:
+                    row_steps.pick(step, start, stop, D, H)
+                else:
+                    row_steps.place(step, start, stop, D, H)
+                fetch_add(counters, 2 * s + 1, 1)
+            if step[table.WAIT] != 0:
+                # Only blocks that somebody has taken are waited for: nobody has to come and help.
+                spins = 0
+                while first_unfinished <= s:
+                    if read(counters, 2 * first_unfinished + 1) == steps[first_unfinished, table.BLOCKS]:
+                        first_unfinished += 1
+                    spins += 1
+                    if spins > _SPINS:  # Whoever holds a block perhaps waits for this very core.
+                        give_way()
+
+    return compiled(run)
+
+
+@cache
+def _fingerprint() -> int:
+    modules = (lanes_module, row_steps, softmax_steps, table)
+    return zlib.crc32("".join(map(inspect.getsource, modules)).encode())

@@ -1,0 +1,247 @@
+"""Many products in one call of compiled code."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cagat.kernels.csr_pattern import CSRPattern
+from cagat.kernels.row_interpreter import interpreter
+from cagat.kernels.row_layout import RowLayout
+from cagat.kernels.row_table import Field, Op
+from cagat.kernels.row_threads import balanced_bounds, number_of_blocks, row_threads
+from cagat.kernels.thread_count import kernel_threads
+
+_NUMPY_TYPES = {torch.float32: np.float32, torch.float64: np.float64}
+
+# Smaller than that of a product called by itself: within a program threads wait in compiled code, and are awake.
+_SMALLEST_BLOCK = 50_000
+
+
+class RowProgram:
+    """A list of products, run as one.
+
+    A single product on Cora takes less than a tenth of a millisecond. Called one by one from Python, as torch
+    operators, they would wait for their callers most of the time, and two threads would do nothing but wake each other.
+    A program is written down first, as a table of steps, and then run by all threads in compiled code.
+
+    Args:
+        pattern: Where the entries are.
+        weights: The shared weights, in the order of the entries and of the transpose's entries, if there are any.
+        layout: How the features lie in their rows.
+    """
+
+    def __init__(self, pattern: CSRPattern, weights: tuple[Tensor, Tensor] | None, layout: RowLayout) -> None:
+        self._layout = layout
+        self._last = max(0, pattern.num_entries - 1)
+        self._threads = kernel_threads()
+        self._kept: list[Any] = [pattern, weights]
+        self._scales: dict[float, int] = {}
+        self._steps: list[tuple[int, ...]] = []
+        self._sides = (
+            (*self._blocks(pattern.rowptr), pattern.rowptr.data_ptr(), pattern.col.data_ptr(), 0),
+            (
+                *self._blocks(pattern.rowptr_t),
+                pattern.rowptr_t.data_ptr(),
+                pattern.col_t.data_ptr(),
+                pattern.perm_t.data_ptr(),
+            ),
+        )
+        self._weights = (0, 0) if weights is None else (weights[0].data_ptr(), weights[1].data_ptr())
+
+    def aggregate(
+        self,
+        out: Tensor,
+        *,
+        x: Tensor | None = None,
+        scale_x: float | Tensor = 1.0,
+        values: Tensor | None = None,
+        y: Tensor | None = None,
+        scale_y: float | Tensor = 1.0,
+        add: Tensor | None = None,
+        scale_add: float | Tensor = 1.0,
+        transpose: bool = False,
+        wait: bool = True,
+    ) -> None:
+        """``out = scale_x Abar x + scale_y [values] y + scale_add add``, of which any term may be absent.
+
+        With ``transpose`` the matrices are transposed; there are then not both of them. Unless it is told to wait, the
+        next step may begin before this one has ended.
+        """
+        weight = 0 if x is None else self._weights[transpose]
+        self._append(Op.AGGREGATE, wait, transpose, weight, values, x, y, add, out, None, scale_x, scale_y, scale_add)
+
+    def aggregate_twice(
+        self,
+        out: Tensor,
+        out2: Tensor,
+        x: Tensor,
+        values: Tensor,
+        *,
+        scale_x: float | Tensor = 1.0,
+        scale_y: float | Tensor = 1.0,
+        add: Tensor | None = None,
+        transpose: bool = False,
+        wait: bool = True,
+    ) -> None:
+        """``out = scale_x Abar x`` and ``out2 = scale_y [values] x + add``, reading x once."""
+        weight = self._weights[transpose]
+        self._append(
+            Op.AGGREGATE_TWICE, wait, transpose, weight, values, x, None, add, out, out2, scale_x, scale_y, 1.0
+        )
+
+    def inner(
+        self,
+        out: Tensor,
+        x: Tensor,
+        y: Tensor,
+        *,
+        scale_x: float | Tensor = 1.0,
+        add: Tensor | None = None,
+        scale_add: float | Tensor = 1.0,
+        out2: Tensor | None = None,
+        scale_y: float | Tensor = 1.0,
+        wait: bool = True,
+    ) -> None:
+        """``out = scale_x p + scale_add add`` with the inner products p at the entries; ``out2 += scale_y out``."""
+        self._append(Op.INNER, wait, False, 0, None, x, y, add, out, out2, scale_x, scale_y, scale_add)
+
+    def combine(
+        self,
+        out: Tensor,
+        x: Tensor,
+        scale_x: float | Tensor,
+        add: Tensor | None = None,
+        scale_add: float | Tensor = 1.0,
+        wait: bool = True,
+    ) -> None:
+        """``out = scale_x x + scale_add add``."""
+        self._append(Op.COMBINE, wait, False, 0, None, x, None, add, out, None, scale_x, 1.0, scale_add)
+
+    def softmax(self, out: Tensor, dst: Tensor, src: Tensor, edge: Tensor | None, slope: float) -> None:
+        """GAT's attention, of logits that are vectors of heads."""
+        self._append(Op.SOFTMAX, True, False, 0, None, dst, src, edge, out, None, slope, 1.0, 1.0)
+
+    def softmax_backward(
+        self,
+        grad_logit: Tensor,
+        grad_dst: Tensor,
+        dst: Tensor,
+        src: Tensor,
+        edge: Tensor | None,
+        slope: float,
+        softmax: Tensor,
+        grad: Tensor,
+    ) -> None:
+        """The gradient of GAT's attention at the logits of the entries and at ``dst``."""
+        self._append(
+            Op.SOFTMAX_BACKWARD,
+            True,
+            False,
+            self._address(grad),
+            softmax,
+            dst,
+            src,
+            edge,
+            grad_logit,
+            grad_dst,
+            slope,
+            1.0,
+            1.0,
+        )
+
+    def column_sums(self, out: Tensor, values: Tensor) -> None:
+        """The sums of the values along the columns of the pattern."""
+        self._append(Op.SUM, True, True, 0, values, None, None, None, out, None, 1.0, 1.0, 1.0)
+
+    def pick(self, out: Tensor, values: Tensor, entries: Tensor) -> None:
+        """``out[e] = values[entries[e]]`` at all entries."""
+        self._append(Op.PICK, True, False, 0, entries, values, None, None, out, None, 1.0, 1.0, 1.0)
+
+    def place(self, out: Tensor, values: Tensor, entries: Tensor) -> None:
+        """The reverse of :meth:`pick`: ``out[entries[e]] = values[e]``."""
+        self._append(Op.PLACE, True, False, 0, entries, values, None, None, out, None, 1.0, 1.0, 1.0)
+
+    def to_rows(self, out: Tensor, features: Tensor, nodes: Tensor) -> None:
+        """Lay features of shape ``(n, heads, channels)`` out as rows, where row i is that of node ``nodes[i]``."""
+        if self._layout.is_square_cut:
+            self._turn(Op.TO_ROWS, out, features.contiguous(), nodes)
+        else:  # Outside the program, before it.
+            out.copy_(self._layout.rows(features[nodes]))
+
+    def from_rows(self, rows: Tensor, nodes: Tensor) -> Callable[[], Tensor]:
+        """The reverse of :meth:`to_rows`: gives the features when the program has been run."""
+        layout = self._layout
+        features = torch.empty(rows.size(0), layout.heads, layout.channels, dtype=layout.dtype)
+        if not layout.is_square_cut:
+            return lambda: features.index_copy_(0, nodes.long(), layout.features(rows))
+        self._turn(Op.FROM_ROWS, features, rows, nodes)
+        return lambda: features
+
+    def _turn(self, op: Op, out: Tensor, x: Tensor, nodes: Tensor) -> None:
+        # The nodes stand where other steps have their values.
+        self._append(op, True, False, 0, nodes, x, None, None, out, None, 1.0, 1.0, 1.0)
+
+    def run(self) -> None:
+        """Do all steps, in their order."""
+        if not self._steps:
+            return
+        steps = np.array(self._steps, dtype=np.int64)
+        steps[-1, Field.WAIT] = 1
+        counters = np.zeros(2 * len(steps), dtype=np.int64)
+        self._kept += (steps, counters)
+        layout = self._layout
+        run = interpreter(_NUMPY_TYPES[layout.dtype], layout.lanes, layout.padded_heads)
+        arguments = (steps, counters.ctypes.data, layout.width, self._last)
+        row_threads.together(run, arguments, self._threads if steps[:, Field.BLOCKS].max() > 1 else 1, keep=self)
+
+    def _append(
+        self,
+        op: Op,
+        wait: bool,
+        transpose: bool,
+        weight: int,
+        values: Tensor | None,
+        x: Tensor | None,
+        y: Tensor | None,
+        add: Tensor | None,
+        out: Tensor | None,
+        out2: Tensor | None,
+        scale_x: float | Tensor,
+        scale_y: float | Tensor,
+        scale_add: float | Tensor,
+    ) -> None:
+        self._steps.append(
+            (
+                op,
+                wait,
+                *self._sides[transpose],
+                weight,
+                *(self._address(tensor) for tensor in (values, x, y, add, out, out2)),
+                *(self._scale(scale) for scale in (scale_x, scale_y, scale_add)),
+            )
+        )
+
+    def _address(self, tensor: Tensor | None) -> int:
+        if tensor is None:
+            return 0
+        assert tensor.is_contiguous()
+        self._kept.append(tensor)
+        return tensor.data_ptr()
+
+    def _scale(self, scale: float | Tensor) -> int:
+        if isinstance(scale, Tensor):
+            return self._address(self._layout.coefficient(scale))
+        if scale not in self._scales:
+            self._scales[scale] = self._address(self._layout.coefficient(scale))
+        return self._scales[scale]
+
+    def _blocks(self, rowptr: Tensor) -> tuple[int, int]:
+        """The number of blocks of rows, and the address of their bounds."""
+        pointers = rowptr.numpy()
+        blocks = number_of_blocks(pointers, self._layout.width, self._threads, _SMALLEST_BLOCK)
+        bounds = np.array(balanced_bounds(pointers, blocks), dtype=np.int32)
+        self._kept.append(bounds)
+        return blocks, bounds.ctypes.data

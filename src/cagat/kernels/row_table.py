@@ -1,0 +1,64 @@
+"""The table of steps that a row program is.
+
+Its columns and operations are also given as plain numbers, which is all that compiled code knows.
+"""
+
+from enum import IntEnum
+
+
+class Op(IntEnum):
+    """What a step does, for each row i of its pattern; sums run over the entries e of the row, j is their column."""
+
+    AGGREGATE = 0
+    """``out[i] = sum_e (scale_x weight[e] x[j] + scale_y values[e] y[j]) + scale_add add[i]``"""
+    AGGREGATE_TWICE = 1
+    """``out[i] = scale_x sum_e weight[e] x[j]`` and ``out2[i] = scale_y sum_e values[e] x[j] + scale_add add[i]``"""
+    INNER = 2
+    """``out[e] = scale_x <x[i], y[j]> + scale_add add[e]``, for each head, and ``out2[e] += scale_y out[e]``"""
+    COMBINE = 3
+    """``out[i] = scale_x x[i] + scale_add add[i]``"""
+    TO_ROWS = 4
+    """``out[i]`` is ``x[values[i]]``, with heads before channels there and channels before heads here; a row is one
+    part"""
+    FROM_ROWS = 5
+    """The reverse of TO_ROWS: from ``x[i]`` to ``out[values[i]]``"""
+    SOFTMAX = 6
+    """``out[e] = softmax_e LeakyReLU(x[i] + y[j] + add[e])``, where x and y are vectors of heads"""
+    SOFTMAX_BACKWARD = 7
+    """Given softmax's ``values`` and the gradient there, ``weight``: ``out[e]``, the gradient at the logits before
+    LeakyReLU, and ``out2[i]``, its sum"""
+    SUM = 8
+    """``out[i] = sum_e values[e]``"""
+    PICK = 9
+    """``out[e] = x[values[e]]``, vectors of heads"""
+    PLACE = 10
+    """The reverse of PICK: ``out[values[e]] = x[e]``"""
+
+
+class Field(IntEnum):
+    """The columns of the table of steps: numbers and addresses, where 0 stands for what a step does not have."""
+
+    OP = 0
+    WAIT = 1
+    BLOCKS = 2
+    BOUNDS = 3
+    ROWPTR = 4
+    COL = 5
+    ORDER = 6
+    WEIGHT = 7
+    VALUES = 8
+    X = 9
+    Y = 10
+    ADD = 11
+    OUT = 12
+    OUT2 = 13
+    SCALE_X = 14
+    SCALE_Y = 15
+    SCALE_ADD = 16
+
+
+# For compiled code.
+OP, WAIT, BLOCKS, BOUNDS, ROWPTR, COL, ORDER, WEIGHT, VALUES = (int(field) for field in list(Field)[:9])
+X, Y, ADD, OUT, OUT2, SCALE_X, SCALE_Y, SCALE_ADD = (int(field) for field in list(Field)[9:17])
+AGGREGATE, AGGREGATE_TWICE, INNER, COMBINE, TO_ROWS, FROM_ROWS = (int(op) for op in list(Op)[:6])
+SOFTMAX, SOFTMAX_BACKWARD, SUM, PICK, PLACE = (int(op) for op in list(Op)[6:])
