@@ -61,9 +61,9 @@ class Budget:
 def compare(
     case: str,
     threads: int,
-    ours: Callable[[], None],
+    ours: Callable[[], object],
     peer: str,
-    theirs: Callable[[], None],
+    theirs: Callable[[], object],
     budget: Budget,
     target: float | None = None,
     aim: float | None = None,
@@ -77,9 +77,9 @@ def compare(
 def compare_with_slow(
     case: str,
     threads: int,
-    ours: Callable[[], None],
+    ours: Callable[[], object],
     peer: str,
-    theirs: Callable[[], None],
+    theirs: Callable[[], object],
     target: float,
     aim: float,
 ) -> Measurement:
@@ -126,14 +126,14 @@ def threads_set_to(number: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def milliseconds(step: Callable[[], None]) -> float:
+def milliseconds(step: Callable[[], object]) -> float:
     """How long a step takes."""
     started = time.perf_counter()
     step()
     return 1000 * (time.perf_counter() - started)
 
 
-def _interleaved(*steps: Callable[[], None], budget: Budget) -> list[list[float]]:
+def _interleaved(*steps: Callable[[], object], budget: Budget) -> list[list[float]]:
     times: list[list[float]] = [[] for _ in steps]
     for step in steps:  # The first calls compile and fill caches.
         step()
