@@ -11,6 +11,7 @@ Memory is told by an address and an offset in elements: an address is a number t
 
 import math
 import operator
+import platform
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -286,6 +287,20 @@ def give_way(context: Any) -> Any:
         if sys.platform != "win32":
             kind = ir.FunctionType(_INT32, [])
             function = cgutils.get_or_insert_function(builder.module, kind, "sched_yield")  # type: ignore[no-untyped-call]
+            builder.call(function, [])
+        return target.get_dummy_value()
+
+    return types.void(), generate
+
+
+@_intrinsic
+def pause(context: Any) -> Any:
+    """Spend a moment without taking instructions from another thread of the same core, where the machine can."""
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if platform.machine() in ("x86_64", "AMD64"):
+            kind = ir.FunctionType(ir.VoidType(), [])
+            function = cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.sse2.pause")  # type: ignore[no-untyped-call]
             builder.call(function, [])
         return target.get_dummy_value()
 

@@ -12,10 +12,10 @@ from cagat.kernels import lanes as lanes_module
 from cagat.kernels import row_steps, softmax_steps
 from cagat.kernels import row_table as table
 from cagat.kernels.compiled import compiled
-from cagat.kernels.lanes import fetch_add, give_way, index, read
+from cagat.kernels.lanes import fetch_add, give_way, index, pause, read
 
 # About as long as a block of rows takes.
-_SPINS = 20_000
+_SPINS = 2_000
 
 
 @cache
@@ -69,6 +69,7 @@ def interpreter(dtype: type[np.floating[Any]], lanes: int, heads: int) -> Callab
                     if read(counters, 2 * first_unfinished + 1) == steps[first_unfinished, table.BLOCKS]:
                         first_unfinished += 1
                     spins += 1
+                    pause()
                     if spins > _SPINS:  # Whoever holds a block perhaps waits for this very core.
                         give_way()
 
