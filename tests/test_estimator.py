@@ -295,7 +295,7 @@ def test_what_is_none_is_the_presets():
     ("parameters", "message"),
     [
         ({"preset": "tuend"}, "no preset 'tuend'"),
-        ({"alpha": 1.5}, r"alpha must be in \[0, 1\]"),
+        ({"alpha": 1.5}, "alpha must be a number from 0 to 1, but is 1.5"),
         ({"support": "all"}, "support must be one of full, edges, got 'all'"),
         ({"epochs": 0}, "epochs must be at least 1"),
         ({"lr": "fast"}, "lr must be a number, got 'fast'"),

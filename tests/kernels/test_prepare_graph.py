@@ -1,4 +1,3 @@
-import gc
 import threading
 
 import pytest
@@ -44,7 +43,6 @@ def test_another_tensor_at_the_same_address_is_another_graph():
         edge_index = torch.tensor([[source], [0]])
         columns.add(tuple(prepare_graph(edge_index, 50, add_self_loops=False).pattern.col.tolist()))
         del edge_index
-        gc.collect()
     assert len(columns) == 50
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from cagat.kernels import CSRGraph
+from cagat.kernels import CSRGraph, dropout
 from cagat.models.node_classifier import NodeClassifier
 from cagat.nn import AttentionRows, CaGATConv, SparseFeatures
 from cagat.nn.arguments import as_features
@@ -134,4 +134,4 @@ class CaGAT(NodeClassifier):
     def _drop(self, x: Tensor | SparseFeatures) -> Tensor | SparseFeatures:
         if isinstance(x, SparseFeatures):
             return x.dropout(self.dropout, self.training)
-        return F.dropout(x, self.dropout, self.training)
+        return dropout(x, self.dropout, self.training)
