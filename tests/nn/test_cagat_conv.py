@@ -334,6 +334,22 @@ class TestExplainers:
             model_config={"mode": "multiclass_classification", "task_level": "node", "return_type": "raw"},
         )
 
+    def test_a_layer_of_pyg_that_was_made_before_changes_nothing(self):
+        code = """
+import torch
+from torch_geometric.nn import GATConv
+from cagat import CaGATConv
+GATConv(3, 2)
+conv, edge_index = CaGATConv(3, 2), torch.tensor([[0, 1, 2], [1, 2, 0]])
+conv.explain, conv._edge_mask, conv._apply_sigmoid = True, torch.ones(3), False
+x = torch.rand(3, 3)
+masked = conv(x, edge_index)
+conv.explain = False
+assert torch.allclose(masked, conv(x, edge_index))
+"""
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
     def test_attention_explainer_gives_each_edge_its_own_weight_also_with_self_loops(self):
         conv = CaGATConv(5, 4, 2).eval()
         edge_index = torch.cat([torch.tensor([[3, 8], [3, 8]]), random_edges()], dim=1)

@@ -1,10 +1,10 @@
 """Messages along edges, for PyG's explainers to see and to mask."""
 
-from typing import ClassVar, Optional
+from typing import Any, ClassVar, Optional
 
 import torch
 from torch import Tensor
-from torch_geometric.nn import GATConv
+from torch_geometric.nn import GATConv, MessagePassing
 from torch_geometric.typing import OptPairTensor
 
 from cagat.kernels import CSRGraph
@@ -20,6 +20,12 @@ class ExplainedMessages(GATConv):  # type: ignore[misc]
 
     # PyG asks for the arguments of propagate() in this form.
     propagate_type: ClassVar = {"x": OptPairTensor, "alpha": Tensor, "share": Tensor}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # What PyG goes back to when it explains. It takes what the class inherits when the first layer is made, which is
+        # code for GATConv's own messages if a GATConv was made before.
+        type(self)._orig_propagate = MessagePassing.propagate
 
     @property
     def is_explained(self) -> bool:
