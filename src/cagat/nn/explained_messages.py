@@ -23,7 +23,7 @@ class ExplainedMessages(GATConv):  # type: ignore[misc]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # What PyG goes back to when it explains. By itself it takes what the class inherits when the first layer is made:
+        # What PyG goes back to when it explains. By itself it takes what the class inherits when a first layer is made:
         # code for GATConv's own messages, if a GATConv was made before.
         type(self)._orig_propagate = MessagePassing.propagate
 
