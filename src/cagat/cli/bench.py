@@ -22,6 +22,7 @@ def bench(
     from rich.table import Table
 
     from cagat.errors import CagatError
+    from cagat.whole_file import put_whole
 
     if json_file is not None and not json_file.absolute().parent.is_dir():
         raise CagatError(f"{json_file} cannot be written: there is no directory {json_file.parent}; create it first")
@@ -39,9 +40,7 @@ def bench(
         for row in measure(quick=quick, compare=compare, repeats=repeats, left_out=left_out.append):
             rows.append(row)
             if json_file is not None:  # After every row, so that an interrupted run is not lost.
-                temporary = json_file.with_name(json_file.name + ".part")
-                temporary.write_text(json.dumps([row.as_dict() | {"run": run} for row in rows], indent=2) + "\n")
-                temporary.replace(json_file)
+                put_whole(json_file, json.dumps([row.as_dict() | {"run": run} for row in rows], indent=2) + "\n")
             status.update(f"Measuring; last: {row.case}, {row.threads} threads, {row.ratio:.2f} {row.unit}")
     table = Table(
         "case", "threads", "ours", "peer", "", "ratio", "at most", "aim", title="ms: median ± quartiles' distance"

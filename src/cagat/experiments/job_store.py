@@ -28,30 +28,25 @@ class JobStore:
         self._others = [Records(path) for path in others]
 
     def found(self, job: Job) -> dict[str, Any] | None:
-        """What came of a job, if it was done; what another experiment did is taken over."""
+        """What came of a job, if it was done, in this experiment or in another."""
         asked = job.asked()
-        known = self.records.get(asked)
-        if known is not None:
-            return known
-        for other in self._others:
-            if (known := other.get(asked)) is not None:
-                self.records.add(asked, known)
-                return known
-        return None
+        answers = (records.get(asked) for records in (self.records, *self._others))
+        return next((answer for answer in answers if answer is not None), None)
 
     def work(self, jobs: list[Job], data_dir: str | None) -> None:
-        """Do the jobs that nobody has done and nobody is at work on."""
+        """Do the jobs that nobody has done and nobody is at work on; what another experiment did is taken over."""
         for job in jobs:
+            asked = job.asked()
             self.records.refresh()
-            if self.found(job) is not None:
+            if self.records.get(asked) is not None:
                 continue
             with self._claim(job) as ours:
                 if not ours:
                     continue
                 # Somebody may have finished it between our look and our claim.
                 self.records.refresh()
-                if self.found(job) is None:
-                    self.records.add(job.asked(), job.run(data_dir))
+                if self.records.get(asked) is None:
+                    self.records.add(asked, self.found(job) or job.run(data_dir))
 
     @contextmanager
     def _claim(self, job: Job) -> Iterator[bool]:

@@ -33,7 +33,7 @@ def work_through(
     Raises:
         CagatError: A process died; what was done is kept.
     """
-    if not _pending(store, jobs):
+    if all(store.records.get(job.asked()) is not None for job in jobs):
         on_progress(len(jobs), 0.0)
         return
     # Spawned, not forked: torch's threads do not survive a fork.
