@@ -89,7 +89,9 @@ def train(
         flags.pop(key, None)
     show_messages()
     from cagat.cli.training_display import run_and_show
+    from cagat.training.freed_memory import keep_freed_memory
 
+    keep_freed_memory()
     if resume is not None:
         run_and_show(_resumed(resume, flags, out, config), as_json)
         return

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from cagat.kernels import CSRGraph, dropout
+from cagat.kernels import CSRGraph
 from cagat.models.node_classifier import NodeClassifier
-from cagat.nn import AttentionRows, CaGATConv, SparseFeatures
+from cagat.nn import AttentionRows, CaGATConv, SparseFeatures, feature_dropout
 from cagat.nn.arguments import as_features
 
 
@@ -126,12 +126,7 @@ class CaGAT(NodeClassifier):
         self, x: Tensor | SparseFeatures, edge_index: Tensor | CSRGraph, edge_attr: Tensor | None
     ) -> Tensor | SparseFeatures:
         """The input of the last layer."""
-        x = self._drop(as_features(x))
+        x = feature_dropout(x, self.dropout, self.training)
         for conv in list(self.convs)[:-1]:
-            x = self._drop(F.elu(conv(x, edge_index, edge_attr)))
+            x = feature_dropout(F.elu(conv(x, edge_index, edge_attr)), self.dropout, self.training)
         return x
-
-    def _drop(self, x: Tensor | SparseFeatures) -> Tensor | SparseFeatures:
-        if isinstance(x, SparseFeatures):
-            return x.dropout(self.dropout, self.training)
-        return dropout(x, self.dropout, self.training)
