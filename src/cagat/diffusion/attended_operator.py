@@ -111,14 +111,14 @@ def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> Non
 
 def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Any, ...]:
     saved = ctx.saved_tensors
-    graph, inputs, kept = list(saved[:10]), saved[10:14], list(saved[14:])
+    graph, (Z, att_dst, att_src, seed), kept = list(saved[:10]), saved[10:14], list(saved[14:])
     nothing = (None,) * 8
     if grad is None:
         return ([None] * len(graph), None, None, None, *nothing)
     if torch.is_grad_enabled():  # Somebody wants to differentiate the gradient: backward(create_graph=True).
-        gradients = _differentiable_gradients(graph, *inputs, ctx.numbers, grad)
+        gradients = _differentiable_gradients(graph, Z, att_dst, att_src, seed, ctx.numbers, grad)
     else:
-        gradients = attended_diffusion_gradients(graph, *inputs, *ctx.numbers, kept, grad)
+        gradients = attended_diffusion_gradients(graph, Z, att_dst, att_src, seed, *ctx.numbers, kept, grad)
     return ([None] * len(graph), *gradients, *nothing)
 
 

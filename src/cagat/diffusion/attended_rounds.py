@@ -52,9 +52,7 @@ class MadeAttention(NamedTuple):
         return self.dropped if self.dropped.numel() else self.softmax
 
 
-def attended_forward(
-    problem: FusedProblem, Z: Tensor, weights: AttentionWeights
-) -> tuple[FusedResult, MadeAttention]:
+def attended_forward(problem: FusedProblem, Z: Tensor, weights: AttentionWeights) -> tuple[FusedResult, MadeAttention]:
     """Run all rounds on features of shape ``(n, heads, channels)`` and the attention between them."""
     program, chain = problem.program(), problem.rows(problem.depth + 1)
     logits, softmax = _heads_of_nodes(problem), problem.values()
@@ -84,9 +82,7 @@ def attended_backward(
         dG = dropout(dG, weights.seed, weights.p)
     at_entries, at_nodes = problem.values(), _heads_of_nodes(problem)
     dst, src = at_nodes.unbind()
-    program.softmax_backward(
-        at_entries, dst, logits[0], logits[1], None, weights.slope, attention.softmax, dG
-    )
+    program.softmax_backward(at_entries, dst, logits[0], logits[1], None, weights.slope, attention.softmax, dG)
     program.column_sums(src, at_entries)
     program.add_logits(dV, dst, src, *_as_rows(problem, weights))
     dZ = program.from_rows(dV, problem.order.nodes)

@@ -48,6 +48,6 @@ def compiled_for_c(function: Callable[[Any], None]) -> CFunction:
         code = numba.cfunc(signature, fastmath=set(FAST_MATH), cache=True)(function)
     except _NOT_KEPT:
         code = numba.cfunc(signature, fastmath=set(FAST_MATH))(function)
-    callable_from_python = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(code.address)
+    callable_from_python = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(int(code.address or 0))
     callable_from_python.code = code  # type: ignore[attr-defined]  # It must live as long.
     return callable_from_python

@@ -5,8 +5,8 @@ import zlib
 from functools import cache
 from typing import Any
 
-import numba
 import numpy as np
+from numba.np.numpy_support import carray
 
 from cagat.kernels import lanes as lanes_module
 from cagat.kernels import row_steps, softmax_steps
@@ -30,10 +30,10 @@ def interpreter(dtype: type[np.floating[Any]], lanes: int, heads: int) -> CFunct
 
     def run(address: Any) -> None:
         """Take part in all steps of a table, whose first line says what they have in common."""
-        head = numba.carray(address, table.COLUMNS, np.int64)
+        head = carray(address, table.COLUMNS, np.int64)
         # The counters, two a step, say how many blocks are taken and how many are done.
         counters, width, last = head[table.COUNTERS], head[table.WIDTH], head[table.LAST]
-        steps = numba.carray(address, (head[table.LINES], table.COLUMNS), np.int64)[1:]
+        steps = carray(address, (head[table.LINES], table.COLUMNS), np.int64)[1:]
         first_unfinished = sources - sources
         for s in range(len(steps)):
             step = steps[s]
