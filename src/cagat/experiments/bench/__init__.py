@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from cagat.errors import DatasetError
-from cagat.experiments.bench.dgl import measure_dgl, why_without_dgl
+from cagat.experiments.bench.dgl_layer import measure_dgl, why_without_dgl
 from cagat.experiments.bench.epochs import measure_epochs
 from cagat.experiments.bench.layers import measure_alternatives, measure_layers, measure_reference
 from cagat.experiments.bench.measurement import Budget, Measurement
@@ -43,7 +43,7 @@ def measure(
         if not quick:
             parts.append(measure_epochs(name, threads, budget))
     if not quick:
-        parts += [measure_reference(threads), measure_memory(), measure_scale(max(threads))]
+        parts += [measure_reference(threads), measure_memory(), measure_scale(max(threads), left_out)]
     if compare and dgl_python is None:
         left_out(why_without_dgl())
     for part in parts:

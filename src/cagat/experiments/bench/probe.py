@@ -18,7 +18,12 @@ from cagat.experiments.bench.epochs import training_step
 from cagat.experiments.bench.layers import layer_step
 from cagat.experiments.bench.measurement import milliseconds
 from cagat.kernels import CSRGraph
+from cagat.memory import require_memory
 from cagat.nn import CaGATConv, SparseFeatures
+
+# Copies of features that PyG's GATConv holds for each edge, forward and backward: messages before and after they are
+# weighted, their gradients, and a product on the way to the gradient of the weights; one more to be safe.
+_EDGE_FEATURES = 6
 
 
 def main(what: str, dataset: str, threads: int) -> None:
@@ -34,6 +39,9 @@ def main(what: str, dataset: str, threads: int) -> None:
             prepared.local_order()  # Made once for a graph, as the graph is; not a part of the step.
             step = layer_step(CaGATConv(64, 8, 8), x, prepared)
         else:
+            # Several features of every edge at once; on a machine that is too small others would be killed for it.
+            needed = _EDGE_FEATURES * prepared.num_entries * 64 * x.element_size()
+            require_memory(needed, "PyG's GATConv", "Measure it on a machine with more memory.")
             step = layer_step(GATConv(64, 8, 8, add_self_loops=False), x, prepared.edge_index)
         repeats = 1 if graph.num_edges > 1_000_000 else 20
     else:

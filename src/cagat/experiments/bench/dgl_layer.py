@@ -1,4 +1,7 @@
-"""DGL's GATConv, which needs an environment of its own."""
+"""DGL's GATConv, which needs an environment of its own.
+
+No file here may be called like a package that DGL imports: Python looks for those beside the probe first.
+"""
 
 import json
 import subprocess
