@@ -6,7 +6,6 @@ the gradient needs can be made again instead of being kept: a quarter of the hea
 
 from collections.abc import Iterator
 
-import psutil
 import torch
 from torch import Tensor
 
@@ -14,10 +13,9 @@ from cagat.diffusion.fused_backward import fused_backward
 from cagat.diffusion.fused_forward import FusedResult, fused_forward
 from cagat.diffusion.fused_problem import FusedProblem
 
-# Above so many bytes nothing is kept, and heads are worked on in groups that take no more than that. A step takes about
-# three times what is kept. Groups cost time twice: the forward pass is repeated, and short rows come from main memory
+# Above so many bytes nothing is kept, and heads are worked on in groups that take no more than that. Groups cost time twice: the forward pass is repeated, and short rows come from main memory
 # at half the speed of long ones (docs/performance.md).
-RECOMPUTE_ABOVE = max(2**30, psutil.virtual_memory().total // 6)
+RECOMPUTE_ABOVE = 2**30
 
 
 def keeps_results(problem: FusedProblem) -> bool:
