@@ -26,12 +26,12 @@ def diffused_features(
     """As :func:`~cagat.diffusion.diffuse`, where only the features are wanted and not the attention.
 
     What the paper does by default is one operator with a gradient written by hand. The other readings, learnt
-    coefficients and other devices than the CPU are made of single products.
+    coefficients, other devices than the CPU and graphs that are parted among processes are made of single products.
     """
     alpha, lam, xi = coefficients
     is_fixed = not any(isinstance(coefficient, Tensor) for coefficient in coefficients)
     is_default = support == "full" and not feedback and (affinity == "edges" or is_zero(xi))
-    if is_fixed and is_default and _has_steps(Z, G, graph):
+    if is_fixed and is_default and graph.is_whole and _has_steps(Z, G, graph):
         if lam == 0:
             return Z.clone()
         tensors = as_tensors(graph, normalization, Z.dtype)

@@ -6,6 +6,7 @@ dimensions, so that the innermost loops run over adjacent numbers and become vec
 
 from typing import Any
 
+import numba
 import numpy as np
 
 from cagat.kernels.compiled import compiled
@@ -118,17 +119,33 @@ def edge_diffusion(
                     scratch[q, h] = 0
 
 
+@numba.njit(inline="always")  # type: ignore[untyped-decorator]
+def _hash(k: int, low: Any, high: Any) -> Any:
+    """Twice the last part of MurmurHash3, a permutation of 32 bits in which every bit depends on every other."""
+    h = np.uint32(np.uint32(k) ^ low)
+    h = np.uint32(np.uint32(h ^ (h >> np.uint32(16))) * np.uint32(0x85EBCA6B))
+    h = np.uint32(np.uint32(h ^ (h >> np.uint32(13))) * np.uint32(0xC2B2AE35))
+    h = np.uint32(h ^ (h >> np.uint32(16)) ^ high ^ np.uint32(k >> 32))
+    h = np.uint32(np.uint32(h ^ (h >> np.uint32(16))) * np.uint32(0x85EBCA6B))
+    h = np.uint32(np.uint32(h ^ (h >> np.uint32(13))) * np.uint32(0xC2B2AE35))
+    return np.uint32(h ^ (h >> np.uint32(16)))
+
+
 @compiled
 def dropout(x: Any, low: Any, high: Any, threshold: Any, scale: Any, out: Any, start: int, stop: int) -> None:
     """``out[k]`` is ``scale x[k]`` or zero, as the hash of k and of two seeds is above the threshold or not."""
     for k in range(start, stop):
-        # Twice the last part of MurmurHash3, a permutation of 32 bits in which every bit depends on every other.
-        h = np.uint32(np.uint32(k) ^ low)
-        h = np.uint32(np.uint32(h ^ (h >> np.uint32(16))) * np.uint32(0x85EBCA6B))
-        h = np.uint32(np.uint32(h ^ (h >> np.uint32(13))) * np.uint32(0xC2B2AE35))
-        h = np.uint32(h ^ (h >> np.uint32(16)) ^ high ^ np.uint32(k >> 32))
-        h = np.uint32(np.uint32(h ^ (h >> np.uint32(16))) * np.uint32(0x85EBCA6B))
-        h = np.uint32(np.uint32(h ^ (h >> np.uint32(13))) * np.uint32(0xC2B2AE35))
-        h = np.uint32(h ^ (h >> np.uint32(16)))
         # A product, so that NaN stays NaN even where it is dropped, as in torch.
-        out[k] = x[k] * (scale if h >= threshold else scale * 0)
+        out[k] = x[k] * (scale if _hash(k, low, high) >= threshold else scale * 0)
+
+
+@compiled
+def dropout_rows(
+    x: Any, places: Any, low: Any, high: Any, threshold: Any, scale: Any, out: Any, start: int, stop: int
+) -> None:
+    """As :func:`dropout`, where row r of ``x`` is row ``places[r]`` of a larger matrix."""
+    width = x.shape[1]
+    for r in range(start, stop):
+        first = places[r] * width
+        for c in range(width):
+            out[r, c] = x[r, c] * (scale if _hash(first + c, low, high) >= threshold else scale * 0)

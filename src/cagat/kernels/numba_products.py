@@ -157,10 +157,14 @@ def edge_diffusion(
     return out
 
 
-def dropout(x: Tensor, seed: int, p: float) -> Tensor:
+def dropout(x: Tensor, seed: int, p: float, places: Tensor | None = None) -> Tensor:
     """See :func:`cagat.kernels.dropout.dropout`."""
     out = torch.empty_like(x, memory_format=torch.contiguous_format)
-    flat, result = _array(x).reshape(-1), out.view(-1).numpy()
     numbers = (np.uint32(seed & 0xFFFFFFFF), np.uint32(seed >> 32), np.uint32(round(p * 2**32)))
+    if places is not None and x.numel() > 0:
+        rows, kept = _array(x).reshape(len(x), -1), out.view(len(x), -1).numpy()
+        kernels.dropout_rows(rows, _array(places), *numbers, kept.dtype.type(1 / (1 - p)), kept, 0, len(rows))
+        return out
+    flat, result = _array(x).reshape(-1), out.view(-1).numpy()
     kernels.dropout(flat, *numbers, result.dtype.type(1 / (1 - p)), result, 0, len(flat))
     return out

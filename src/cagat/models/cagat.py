@@ -126,12 +126,13 @@ class CaGAT(NodeClassifier):
         self, x: Tensor | SparseFeatures, edge_index: Tensor | CSRGraph, edge_attr: Tensor | None
     ) -> Tensor | SparseFeatures:
         """The input of the last layer."""
-        x = self._drop(as_features(x))
+        places = edge_index.node_places if isinstance(edge_index, CSRGraph) else None
+        x = self._drop(as_features(x), places)
         for conv in list(self.convs)[:-1]:
-            x = self._drop(F.elu(conv(x, edge_index, edge_attr)))
+            x = self._drop(F.elu(conv(x, edge_index, edge_attr)), places)
         return x
 
-    def _drop(self, x: Tensor | SparseFeatures) -> Tensor | SparseFeatures:
+    def _drop(self, x: Tensor | SparseFeatures, places: Tensor | None) -> Tensor | SparseFeatures:
         if isinstance(x, SparseFeatures):
             return x.dropout(self.dropout, self.training)
-        return dropout(x, self.dropout, self.training)
+        return dropout(x, self.dropout, self.training, places)

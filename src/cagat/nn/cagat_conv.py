@@ -198,7 +198,7 @@ class CaGATConv(ExplainedMessages):
         graph, edge_attr = self._prepare(features, edge_index, edge_attr, size)
         Z = self._transform(features)
         G = self._attend(Z, graph, edge_attr)
-        G = dropout(G, self.dropout, self.training)
+        G = dropout(G, self.dropout, self.training, graph.entry_places)
         out = diffused_features(Z, G, graph, self.coefficients(), K=self.K, **self._reading())
         if self.is_explained or return_attention_weights:
             diffused = self._diffuse(Z, G, graph, self.K)
@@ -297,7 +297,7 @@ class CaGATConv(ExplainedMessages):
         with torch.autocast(Z.device.type, enabled=False):
             dst, src = torch.chunk(Z.flatten(1) @ torch.cat(weights, dim=1), 2, dim=1)
         edge = None if edge_attr is None else self._edge_logits(graph, edge_attr)
-        return edge_softmax(graph.pattern, dst, src, edge, self.negative_slope)
+        return edge_softmax(graph.pattern, dst, graph.with_halo(src), edge, self.negative_slope)
 
     def _edge_logits(self, graph: CSRGraph, edge_attr: Tensor) -> Tensor:
         """What the edge features add to the logits, at the entries of the graph."""
