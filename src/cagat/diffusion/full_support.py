@@ -123,9 +123,7 @@ class FullSupport(AttentionOperator):
             xi = over_channels(self._xi)
             features = [H for steps, H in self._rounds for _ in range(steps)]
             # H (H^T V), from the right: d x d numbers a head instead of n x n.
-            blocks = [
-                torch.einsum("nhc,nhd->hcd", H, upwards[i][: H.size(0)]) for i, H in enumerate(features, start)
-            ]
+            blocks = [torch.einsum("nhc,nhd->hcd", H, upwards[i][: H.size(0)]) for i, H in enumerate(features, start)]
             summed = self.graph.summed(torch.stack(blocks)).unbind()
             for i, (H, block) in enumerate(zip(features, summed, strict=True), start):
                 sources[i] = sources[i] + xi * torch.einsum("nhc,hcd->nhd", H, block)

@@ -121,10 +121,6 @@ class PartedGraph(CSRGraph):
 
     def to(self, device: torch.device | str) -> "PartedGraph":
         """The same part on another device."""
-        moved = {
-            name: (getattr(self, name)[0].to(device), getattr(self, name)[1].to(device))
-            for name in ("weights", "weights_t")
-        }
         return replace(
             self,
             pattern=self.pattern.to(device),
@@ -135,7 +131,8 @@ class PartedGraph(CSRGraph):
             own=self.own.to(device),
             own_entries=self.own_entries.to(device),
             pattern_t=self.pattern_t.to(device),
-            **moved,
+            weights=(self.weights[0].to(device), self.weights[1].to(device)),
+            weights_t=(self.weights_t[0].to(device), self.weights_t[1].to(device)),
         )
 
 

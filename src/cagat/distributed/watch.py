@@ -40,9 +40,11 @@ class Watch:
         self.rank = rank
         # A connection of its own: that of the process group may be waiting for something when it matters.
         address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-        store = dist.TCPStore(address, port, is_master=False, timeout=_STORE_TIMEOUT, wait_for_workers=False)
+        store = dist.TCPStore(  # type: ignore[attr-defined]
+            address, port, is_master=False, timeout=_STORE_TIMEOUT, wait_for_workers=False
+        )
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-        self._store = dist.PrefixStore(f"cagat-watch-{attempt}", store)
+        self._store = dist.PrefixStore(f"cagat-watch-{attempt}", store)  # type: ignore[attr-defined]
         self._where = f"{address}:{port}"
         self._host = socket.gethostname()
         self._beats = 0
@@ -71,8 +73,8 @@ class Watch:
 
     def _explain(self, error: BaseException) -> None:
         """Tell the others why this process ends; if others are to blame, the watch ends it meanwhile."""
-        if not isinstance(error, CagatError | KeyboardInterrupt):
-            time.sleep(0 if self._ending.is_set() else _SECONDS_FOR_A_VERDICT)
+        if _is_of_communication(error):
+            time.sleep(_SECONDS_FOR_A_VERDICT)
         reason = str(error) or type(error).__name__
         with contextlib.suppress(RuntimeError):
             self._store.compare_set("verdict", "", f"Rank {self.rank} ended: {reason}")
@@ -131,6 +133,13 @@ class Watch:
         )
         # The main thread may wait for the dead process, and then nothing else would end it.
         os._exit(1)
+
+
+def _is_of_communication(error: BaseException) -> bool:
+    """Whether another process may be to blame; gloo raises plain RuntimeErrors, so that only their text tells."""
+    words = ("gloo", "nccl", "peer", "connection", "timed out")
+    is_candidate = isinstance(error, RuntimeError) and not isinstance(error, CagatError)
+    return is_candidate and any(word in str(error).lower() for word in words)
 
 
 def _is_alive(process: int) -> bool:

@@ -47,9 +47,7 @@ def seeded_dropout(x: Tensor, seed: Tensor, p: float, places: Tensor | None = No
     return numba_products.dropout(x, int(seed), p, places)
 
 
-seeded_dropout.register_fake(
-    lambda x, seed, p, places=None: torch.empty_like(x, memory_format=torch.contiguous_format)
-)
+seeded_dropout.register_fake(lambda x, seed, p, places=None: torch.empty_like(x, memory_format=torch.contiguous_format))
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

@@ -119,7 +119,7 @@ def edge_diffusion(
                     scratch[q, h] = 0
 
 
-@numba.njit(inline="always")  # type: ignore[untyped-decorator]
+@numba.njit(inline="always")
 def _hash(k: int, low: Any, high: Any) -> Any:
     """Twice the last part of MurmurHash3, a permutation of 32 bits in which every bit depends on every other."""
     h = np.uint32(np.uint32(k) ^ low)

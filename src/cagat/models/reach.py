@@ -34,7 +34,7 @@ def reach_of(conv: CaGATConv) -> int | None:
 
 
 def needs_degrees_at_its_end(conv: CaGATConv) -> bool:
-    r"""Whether a layer's output depends on the degrees of nodes as far as it reaches: :math:`\bar{A}^T` divides by them.
+    r"""Whether a layer divides by the degrees of the farthest nodes that it reaches, as :math:`\bar{A}^T` does.
 
     On the edges the last step divides by the degrees of nodes one hop nearer.
     """

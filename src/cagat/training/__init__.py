@@ -5,9 +5,9 @@ from cagat.training.early_stopping import EarlyStopping
 from cagat.training.fit import FitResult, fit
 from cagat.training.follower import follow
 from cagat.training.outputs import RunResult
+from cagat.training.plans.full_batch import accuracy_of
 from cagat.training.run import Run
 from cagat.training.trained_run import TrainedRun
-from cagat.training.plans.full_batch import accuracy_of
 from cagat.training.trainer import DivergedError, Epoch, FitOptions, Trainer, accuracy
 
 __all__ = [

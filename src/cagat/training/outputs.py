@@ -9,10 +9,10 @@ from torch.nn import functional as F
 
 from cagat.training.config import TrainConfig
 from cagat.training.curves import draw_curves
+from cagat.training.plans.full_batch import accuracy_of
 from cagat.training.predictions import Predictions
 from cagat.training.problem import Problem
 from cagat.training.run_directory import RunDirectory
-from cagat.training.plans.full_batch import accuracy_of
 from cagat.training.trainer import Trainer
 from cagat.training.weights_file import Description, weights_are_whole, write_weights
 from cagat.whole_file import put_whole

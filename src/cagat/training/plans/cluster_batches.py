@@ -33,9 +33,7 @@ class ClusterBatches:
         seed: Of the order.
     """
 
-    def __init__(
-        self, inputs: tuple[Any, ...], train: Labelled, parts: int, parts_per_batch: int, seed: int
-    ) -> None:
+    def __init__(self, inputs: tuple[Any, ...], train: Labelled, parts: int, parts_per_batch: int, seed: int) -> None:
         self._x, edge_index, self._weight = inputs
         self._train, self._parts_per_batch, self._seed = train, parts_per_batch, seed
         self._device = edge_index.device
@@ -57,7 +55,7 @@ class ClusterBatches:
         """The parts of each batch of an epoch; of several processes, each takes every so manieth."""
         random = torch.Generator().manual_seed(seed_of(self._seed, epoch))
         order = torch.randperm(len(self._clusters), generator=random)
-        chosen = [batch.tolist() for batch in order.split(self._parts_per_batch)]
+        chosen = [batch.tolist() for batch in torch.split(order, self._parts_per_batch)]
         useful = [batch for batch in chosen if any(self._has_labels[part] for part in batch)]
         return list(enumerate(useful))[rank::size]
 

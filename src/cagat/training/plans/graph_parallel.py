@@ -44,7 +44,9 @@ class GraphParallel(FullBatch):
         if world.size > num_nodes:
             raise ConfigError(f"{world.size} processes cannot share {num_nodes} nodes. Start fewer.")
         device = edge_index.device
-        self._owner = metis_parts(edge_index, num_nodes, world.size) if world.is_first else torch.empty(num_nodes).long()
+        self._owner = (
+            metis_parts(edge_index, num_nodes, world.size) if world.is_first else torch.empty(num_nodes).long()
+        )
         world.broadcast(self._owner)
         whole = CSRGraph.from_edge_index(
             edge_index.cpu(), num_nodes, None if weight is None else weight.cpu(), normalization=normalization
@@ -74,7 +76,7 @@ class GraphParallel(FullBatch):
         parameters = [parameter for parameter in self.model.parameters() if parameter.grad is not None]
         gradients = [parameter.grad for parameter in parameters]
         total = self._world.sum(torch.cat([gradient.flatten() for gradient in gradients if gradient is not None]))
-        pieces = total.split([parameter.numel() for parameter in parameters])
+        pieces = torch.split(total, [parameter.numel() for parameter in parameters])
         for parameter, piece in zip(parameters, pieces, strict=True):
             parameter.grad = piece.view_as(parameter)
         self.step_traffic = self._world.traffic_now() - self._before_step

@@ -23,9 +23,7 @@ class NeighbourhoodBatches:
         seed: Of the order.
     """
 
-    def __init__(
-        self, inputs: tuple[Any, ...], train: Labelled, hops: int, seeds_per_batch: int, seed: int
-    ) -> None:
+    def __init__(self, inputs: tuple[Any, ...], train: Labelled, hops: int, seeds_per_batch: int, seed: int) -> None:
         self._x, self._edge_index, self._weight = inputs
         self._train, self._hops, self._seeds_per_batch, self._seed = train, hops, seeds_per_batch, seed
 
@@ -33,7 +31,7 @@ class NeighbourhoodBatches:
         """The seeds of each batch of an epoch, as positions among the training nodes."""
         random = torch.Generator().manual_seed(seed_of(self._seed, epoch))
         order = torch.randperm(self._train.nodes.numel(), generator=random)
-        return list(enumerate(order.split(self._seeds_per_batch)))[rank::size]
+        return list(enumerate(torch.split(order, self._seeds_per_batch)))[rank::size]
 
     def make(self, number: int, chosen: Tensor) -> Batch:
         """The subgraph around some seeds."""
