@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from distributed.cases import GRAPH_CASES, NODES
 from distributed.torchrun import torchrun
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from distributed.torchrun import ENVIRONMENT, torchrun
 
 GRAPH = "synthetic:nodes=200,degree=4,classes=3,features=8,seed=0"

@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+
 from distributed.torchrun import ENVIRONMENT
 
 GRAPH = "synthetic:nodes=90,degree=4,classes=3,features=8,seed=0"

@@ -36,6 +36,7 @@ def reach_of(conv: CaGATConv) -> int | None:
 def needs_degrees_at_its_end(conv: CaGATConv) -> bool:
     r"""Whether a layer divides by the degrees of the farthest nodes that it reaches, as :math:`\bar{A}^T` does.
 
-    On the edges the last step divides by the degrees of nodes one hop nearer.
+    On the edges, and where features that are fed back look one hop further, they are degrees of nearer nodes.
     """
-    return conv.support == "full" and conv.K * conv.T > 0 and not is_zero(conv.coefficients().alpha)
+    has_steps = conv.K * conv.T > 0 and not is_zero(conv.coefficients().alpha)
+    return has_steps and conv.support == "full" and not conv.feedback
