@@ -113,8 +113,10 @@ def uneven_batches(world: World) -> dict[str, Any]:
 
     def plan(model: CaGAT, inputs: tuple[Any, ...], train: Labelled, val: Labelled) -> DataParallel:
         batches = ClusterBatches(inputs, train, 5, 1, seed=0)
-        for epoch in range(1, EPOCHS + 1):
-            shares.append([len(batches.of_epoch(epoch, rank, world.size)) for rank in range(world.size)])
+        shares.extend(
+            [len(batches.of_epoch(epoch, rank, world.size)) for rank in range(world.size)]
+            for epoch in range(1, EPOCHS + 1)
+        )
         return DataParallel(model, inputs, train, val, batches, 0, world)
 
     trainer, losses, _, logits = trained(plan, {"K": 1, "T": 1}, {})

@@ -30,7 +30,7 @@ def test_nodes_without_edges():
 
 
 def test_more_parts_than_nodes():
-    with pytest.raises(ConfigError, match="20 nodes cannot be cut into 21 parts. Ask for 1 to 20"):
+    with pytest.raises(ConfigError, match=r"20 nodes cannot be cut into 21 parts\. Ask for 1 to 20"):
         metis_parts(two_rings(), 20, 21)
 
 

@@ -42,7 +42,7 @@ def test_what_does_not_go_together_is_refused(values, message):
 
 
 def test_processes_without_a_word_on_how_are_refused():
-    with pytest.raises(ConfigError, match="There are 2 processes, .* Add --parallel graph"):
+    with pytest.raises(ConfigError, match=r"There are 2 processes, .* Add --parallel graph"):
         plan(World(0, 2))
 
 
