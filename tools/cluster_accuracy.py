@@ -64,13 +64,14 @@ def main() -> None:
     parser.add_argument("--data-dir")
     parser.add_argument("--parts", type=int, default=50)
     parser.add_argument("--parts-per-batch", type=int, default=10)
-    parser.add_argument("--splits", type=int, default=5, help="how many splits, from 0")
+    parser.add_argument("--splits", type=int, default=5, help="how many splits")
+    parser.add_argument("--first-split", type=int, default=0, help="the number, which is the seed, of the first")
     parser.add_argument("--out", type=Path, help="default: results/cluster_DATASET.json")
     arguments = parser.parse_args()
     out = arguments.out or Path("results") / f"cluster_{arguments.dataset}.json"
     runs = json.loads(out.read_text())["runs"] if out.exists() else {"full": [], "cluster": []}
     batching = {"batching": "cluster", "parts": arguments.parts, "parts_per_batch": arguments.parts_per_batch}
-    for seed in range(arguments.splits):
+    for seed in range(arguments.first_split, arguments.first_split + arguments.splits):
         for name, changes in (("full", {}), ("cluster", batching)):
             if any(one["seed"] == seed for one in runs[name]):
                 continue
@@ -78,6 +79,7 @@ def main() -> None:
             runs[name].append(run({**values, **changes}))
             put_whole(out, json.dumps(summary(arguments, runs), indent=1) + "\n")
             print(name, runs[name][-1], flush=True)
+    put_whole(out, json.dumps(summary(arguments, runs), indent=1) + "\n")
 
 
 if __name__ == "__main__":

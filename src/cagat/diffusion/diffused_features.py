@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
+from cagat.diffusion.by_heads import features_by_heads
 from cagat.diffusion.coefficients import Coefficients, is_zero
-from cagat.diffusion.diffuse import diffuse
 from cagat.diffusion.fused_operator import as_tensors, fused_diffusion
 from cagat.kernels import CSRGraph
 from cagat.kernels.row_layout import RowLayout
@@ -38,7 +38,7 @@ def diffused_features(
         H: Tensor = fused_diffusion(tensors, Z, G, alpha, lam, xi, K, T)[0]
         return H
     switches = {"support": support, "affinity": affinity, "feedback": feedback, "normalization": normalization}
-    return diffuse(Z, G, graph, coefficients, K=K, T=T, **switches).H  # type: ignore[arg-type]
+    return features_by_heads(Z, G, graph, coefficients, K=K, T=T, **switches)
 
 
 def _has_steps(Z: Tensor, G: Tensor, graph: CSRGraph) -> bool:
