@@ -16,7 +16,8 @@ MAY_IMPORT = {
     "diffusion": {"kernels"},
     "nn": {"diffusion", "kernels"},
     "models": {"nn", "diffusion", "kernels", "configs"},
-    "training": {"models", "nn", "diffusion", "kernels", "data"},
+    "distributed": {"kernels"},
+    "training": {"distributed", "models", "nn", "diffusion", "kernels", "data"},
     "estimator": {"training", "models", "nn", "diffusion", "kernels", "data"},
     "experiments": {"training", "models", "nn", "diffusion", "kernels", "data", "reference", "configs"},
     "data": set(),
@@ -25,7 +26,7 @@ MAY_IMPORT = {
     "memory": set(),
     "whole_file": set(),
     "errors": set(),
-    "cli": {"experiments", "training", "models", "nn", "diffusion", "kernels", "data"},
+    "cli": {"distributed", "experiments", "training", "models", "nn", "diffusion", "kernels", "data"},
 }
 EVERYWHERE = {"errors", "memory", "whole_file"}
 

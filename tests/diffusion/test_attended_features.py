@@ -12,7 +12,7 @@ from cagat import CSRGraph
 from cagat.diffusion import Coefficients, attended_features, diffused_features
 from cagat.diffusion.attended_operator import attended_diffusion, attended_diffusion_gradients
 from cagat.diffusion.fused_operator import as_tensors
-from cagat.kernels import edge_softmax, spmm_heads
+from cagat.kernels import dropout, edge_softmax, spmm_heads
 from graph_strategies import RandomGraph, graphs
 
 SMALL = RandomGraph(torch.tensor([[0, 1, 2, 2, 3], [1, 2, 0, 1, 3]]), 5, None)
@@ -32,13 +32,14 @@ def inputs(graph: RandomGraph, heads: int, channels: int):
     return made, *(torch.randn(s, generator=generator, dtype=torch.float64).requires_grad_() for s in shapes)
 
 
-def one_after_the_other(Z, dst, src, made, coefficients, **options):
+def one_after_the_other(Z, dst, src, made, coefficients, p=0.0, **options):
     G = edge_softmax(made.pattern, (Z * dst).sum(dim=-1), (Z * src).sum(dim=-1), None, 0.2)
+    G = dropout(G, p, training=True)
     return diffused_features(Z, G, made, coefficients, **options)
 
 
-def at_once(Z, dst, src, made, coefficients, dropout=0.0, **options):
-    return attended_features(Z, (dst, src), made, coefficients, negative_slope=0.2, dropout=dropout, **options)
+def at_once(Z, dst, src, made, coefficients, p=0.0, **options):
+    return attended_features(Z, (dst, src), made, coefficients, negative_slope=0.2, dropout=p, **options)
 
 
 @settings(max_examples=100)
@@ -51,27 +52,29 @@ def at_once(Z, dst, src, made, coefficients, dropout=0.0, **options):
     xi=st.sampled_from([0.0, 0.1]),
     shape=st.sampled_from([(1, 7), (3, 3), (2, 40)]),
     normalization=st.sampled_from(["row", "sym"]),
+    p=st.sampled_from([0.0, 0.5]),
 )
-def test_equals_one_after_the_other(graph, K, T, alpha, lam, xi, shape, normalization):
+def test_equals_one_after_the_other(graph, K, T, alpha, lam, xi, shape, normalization, p):
     made, *tensors = inputs(graph, *shape)
     outcomes = []
     for function in (at_once, one_after_the_other):
-        H = function(*tensors, made, Coefficients(alpha, lam, xi), K=K, T=T, normalization=normalization)
+        torch.manual_seed(0)  # The same entries are dropped.
+        H = function(*tensors, made, Coefficients(alpha, lam, xi), p, K=K, T=T, normalization=normalization)
         direction = torch.linspace(-1, 1, H.numel(), dtype=H.dtype).view_as(H)
         outcomes.append((H.detach(), *torch.autograd.grad(H, tensors, direction, materialize_grads=True)))
     for one, other in zip(*outcomes, strict=True):
         assert_close(one, other, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@pytest.mark.parametrize("p", [0.0, 0.5])
 @pytest.mark.parametrize(("alpha", "lam", "xi", "K", "T"), CASES)
 @pytest.mark.parametrize("shape", [(3, 2), (1, 2)])
-def test_gradients(alpha, lam, xi, K, T, shape, dropout):
+def test_gradients(alpha, lam, xi, K, T, shape, p):
     made, *tensors = inputs(SMALL, *shape)
 
     def features(*tensors):
         torch.manual_seed(0)  # The same entries are dropped whenever it is called.
-        return at_once(*tensors, made, Coefficients(alpha, lam, xi), dropout, K=K, T=T)
+        return at_once(*tensors, made, Coefficients(alpha, lam, xi), p, K=K, T=T)
 
     assert gradcheck(features, tensors)
     assert gradgradcheck(features, tensors)

@@ -5,7 +5,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.library import custom_op
-from torch.nn import functional as F
 
 from cagat.diffusion.coefficients import Coefficients
 from cagat.diffusion.diffuse import diffuse
@@ -128,13 +127,11 @@ def _differentiable_gradients(
     """The same gradients, through single products."""
     order, transition = graph_of(graph)
     p, slope, alpha, lam, xi, rounds, steps = numbers
-    problem = fused_problem(graph, Z, alpha, lam, xi, rounds, steps)
     ordered, V = CSRGraph.from_transition(order.pattern, transition), Z[order.nodes]
     dst, src = ((V * weights).sum(dim=-1) for weights in (att_dst, att_src))
     G = edge_softmax(order.pattern, dst, src, None, slope)
-    if p > 0:  # Whether an entry is dropped depends on its place among the padded ones.
-        heads = problem.layout.heads
-        G = seeded_dropout(F.pad(G, (0, problem.layout.padded_heads - heads)), seed, p)[:, :heads]
+    if p > 0:
+        G = seeded_dropout(G, seed, p, order.entries)
     H = diffuse(V, G, ordered, Coefficients(alpha, lam, xi), K=rounds, T=steps).H
     inputs = (Z, att_dst, att_src)
     return torch.autograd.grad(H[order.nodes_back], inputs, grad, create_graph=True, materialize_grads=True)

@@ -62,7 +62,7 @@ def attended_forward(problem: FusedProblem, Z: Tensor, weights: AttentionWeights
     dropped = softmax.new_empty(0)
     if weights.p > 0:
         program.run()
-        dropped = dropout(softmax, weights.seed, weights.p)
+        dropped = _dropped(problem, softmax, weights)
     attention = MadeAttention(logits, softmax, dropped)
     return run_rounds(problem, program, chain, attention.G), attention
 
@@ -79,7 +79,7 @@ def attended_backward(
     dV, dG = rounds_backward(problem, program, kept, attention.G, grad)
     if weights.p > 0:
         program.run()
-        dG = dropout(dG, weights.seed, weights.p)
+        dG = _dropped(problem, dG, weights)
     at_entries, at_nodes = problem.values(), _heads_of_nodes(problem)
     dst, src = at_nodes.unbind()
     program.softmax_backward(at_entries, dst, logits[0], logits[1], None, weights.slope, attention.softmax, dG)
@@ -93,6 +93,11 @@ def attended_backward(
     by_channel = products.diagonal(dim1=2, dim2=3)[:, : problem.layout.channels, : problem.layout.heads]
     d_dst, d_src = by_channel.transpose(1, 2)[:, None].contiguous().unbind()
     return dZ(), d_dst.clone(), d_src.clone()
+
+
+def _dropped(problem: FusedProblem, values: Tensor, weights: AttentionWeights) -> Tensor:
+    """Values at the entries, dropped as they would be in the order of the given graph."""
+    return dropout(values, weights.seed, weights.p, problem.order.entries, problem.layout.heads)
 
 
 def _heads_of_nodes(problem: FusedProblem) -> Tensor:

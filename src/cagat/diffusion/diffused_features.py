@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from cagat.diffusion.attended_operator import attended_diffusion
+from cagat.diffusion.by_heads import features_by_heads
 from cagat.diffusion.coefficients import Coefficients, is_zero
-from cagat.diffusion.diffuse import diffuse
 from cagat.diffusion.fused_operator import as_tensors, fused_diffusion, fused_problem
 from cagat.kernels import CSRGraph
 from cagat.kernels.row_layout import RowLayout
@@ -27,7 +27,7 @@ def diffused_features(
     """As :func:`~cagat.diffusion.diffuse`, where only the features are wanted and not the attention.
 
     What the paper does by default is one operator with a gradient written by hand. The other readings, learnt
-    coefficients and other devices than the CPU are made of single products.
+    coefficients, other devices than the CPU and graphs that are parted among processes are made of single products.
     """
     if G.dtype == Z.dtype and _is_fused(Z, graph, coefficients, support, affinity, feedback):
         if coefficients.lam == 0:
@@ -36,7 +36,7 @@ def diffused_features(
         H: Tensor = fused_diffusion(tensors, Z, G, *coefficients, K, T)[0]
         return H
     switches = {"support": support, "affinity": affinity, "feedback": feedback, "normalization": normalization}
-    return diffuse(Z, G, graph, coefficients, K=K, T=T, **switches).H  # type: ignore[arg-type]
+    return features_by_heads(Z, G, graph, coefficients, K=K, T=T, **switches)
 
 
 def attended_features(
@@ -89,7 +89,7 @@ def _is_fused(
     Z: Tensor, graph: CSRGraph, coefficients: Coefficients, support: str, affinity: str, feedback: bool
 ) -> bool:
     """Whether there is one operator for such a diffusion: it is what the paper does by default, on the CPU."""
-    if any(isinstance(coefficient, Tensor) for coefficient in coefficients):
+    if not graph.is_whole or any(isinstance(coefficient, Tensor) for coefficient in coefficients):
         return False
     is_default = support == "full" and not feedback and (affinity == "edges" or is_zero(coefficients.xi))
     return is_default and _has_steps(Z, graph)
