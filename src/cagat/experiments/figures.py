@@ -7,11 +7,9 @@ from typing import Any
 
 from cagat.experiments.experiment import Experiment
 from cagat.experiments.job_store import JobStore
-from cagat.experiments.summary import Entry
+from cagat.experiments.summary import Entry, half_interval
+from cagat.look.palette import SERIES
 from cagat.whole_file import put_whole
-
-# Okabe and Ito's palette, which colour-blind people can tell apart.
-_COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 
 def draw(experiment: Experiment, entries: list[Entry], store: JobStore, directory: Path) -> list[Path]:
@@ -44,7 +42,7 @@ def _losses(figure: Any, experiment: Experiment, entries: list[Entry], store: Jo
     figure.set_size_inches(6.5, 4)
     axes = figure.subplots()
     jobs = experiment.jobs()
-    for row, colour in zip(experiment.rows, _COLOURS, strict=False):
+    for row, colour in zip(experiment.rows, SERIES, strict=False):
         records = [store.found(job) for job in jobs if (job.method, job.preset) == (row.method, row.preset)]
         courses = [record["loss"] for record in records if record is not None and "loss" in record]
         if not courses:
@@ -65,7 +63,7 @@ def _coefficients(figure: Any, experiment: Experiment, entries: list[Entry], sto
     """Accuracy over alpha and over lam, with standard deviations."""
     figure.set_size_inches(9, 3.8)
     panels = figure.subplots(1, 2, sharey=True)
-    for key, axes, colour in zip(("alpha", "lam"), panels, _COLOURS, strict=False):
+    for key, axes, colour in zip(("alpha", "lam"), panels, SERIES, strict=False):
         points = [(dict(entry.row.changes)[key], entry) for entry in entries if key in dict(entry.row.changes)]
         axes.errorbar(
             [value for value, _ in points],
@@ -82,18 +80,13 @@ def _coefficients(figure: Any, experiment: Experiment, entries: list[Entry], sto
 
 def _over_labels(figure: Any, experiment: Experiment, entries: list[Entry], store: JobStore) -> None:
     """Accuracy over the number of labels a class, one panel a graph, with 95 % intervals of the mean."""
-    from scipy.stats import t
-
     count = len(experiment.datasets)
     figure.set_size_inches(4 * count, 4)
     panels = figure.subplots(1, count, squeeze=False)[0]
     for dataset, axes in zip(experiment.datasets, panels, strict=True):
-        for row, colour in zip(experiment.rows, _COLOURS, strict=False):
+        for row, colour in zip(experiment.rows, SERIES, strict=False):
             points = [entry for entry in entries if (entry.row, entry.dataset) == (row, dataset) and entry.accuracies]
-            halves = []
-            for entry in points:
-                n = len(entry.accuracies)
-                halves.append(float(t.ppf(0.975, n - 1)) * entry.std / n**0.5 if n > 1 else 0.0)
+            halves = [half_interval(list(entry.accuracies.values())) for entry in points]
             places = [str(entry.labels) for entry in points]
             means = [entry.mean for entry in points]
             axes.errorbar(

@@ -110,7 +110,7 @@ class CaGAT(NodeClassifier):
         inputs = self.layer_inputs(x, edge_index, edge_attr)
         return [
             conv.attention(features, edge_index, edge_attr, nodes=nodes, rounds=rounds)
-            for conv, features in zip(self.convs, inputs, strict=True)
+            for conv, features in zip(self._layers(), inputs, strict=True)
         ]
 
     @torch.no_grad()
@@ -128,6 +128,9 @@ class CaGAT(NodeClassifier):
         finally:
             for module, training in modes.items():
                 module.training = training
+
+    def _layers(self) -> list[CaGATConv]:
+        return [conv for conv in self.convs if isinstance(conv, CaGATConv)]
 
     def _hidden(
         self, x: Tensor | SparseFeatures, edge_index: Tensor | CSRGraph, edge_attr: Tensor | None
