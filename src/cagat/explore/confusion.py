@@ -35,8 +35,9 @@ def confusion(run: AnyRun | Subject) -> View:
         )
     )
     styled(figure, x="predicted", y="class", height=max(380, 28 * len(classes) + 160))
-    figure.update_yaxes(autorange="reversed", ticks="")
-    figure.update_xaxes(ticks="")
+    # Classes that are called 0, 1, 2 are names, too.
+    figure.update_yaxes(type="category", autorange="reversed", ticks="")
+    figure.update_xaxes(type="category", ticks="")
     right = float(np.trace(counts) / max(counts.sum(), 1))
     caption = (
         f"Test nodes: {100 * right:.1f} % of {counts.sum()} are right, on the diagonal. Look for dark squares off it: "

@@ -316,6 +316,8 @@ function firstNode() {
 }
 
 if (layers.length) {
+  if (shown.length < count)
+    $("sampled").textContent = `The attention of ${shown.length} of the ${count} nodes is on this page; press Any for one of them.`;
   layers.forEach((layer, number) => $("layer").add(new Option(String(number + 1), String(number))));
   fillControls();
 }
