@@ -4,8 +4,9 @@ import argparse
 import time
 from pathlib import Path
 
-from headless_browser import LAPTOP, PHONE, browser, complaints, open_page
 from PIL import Image
+
+from headless_browser import LAPTOP, PHONE, browser, complaints, open_page
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 

@@ -87,12 +87,6 @@ def test_refusals(model, graph):
     with pytest.raises(ValueError, match="say which with index="):
         explainer(model, explain.ContextExplainer())(*graph)
     with pytest.raises(ValueError, match="does not support"):
-        Explainer(
-            model,
-            explain.ContextExplainer(),
-            explanation_type="phenomenon",
-            edge_mask_type="object",
-            model_config=MODEL,
-        )
+        Explainer(XX)
     with pytest.raises(ValueError, match="reduce must be one of max, mean"):
         explain.ContextExplainer("min")

@@ -4,10 +4,10 @@ import os
 
 import pytest
 import torch
-from headless_browser import PHONE, browser, complaints, missing, open_page
 
 from cagat.explore import write_page
 from cagat.explore.shown_rows import STRONGEST
+from headless_browser import PHONE, browser, complaints, missing, open_page
 
 REQUIRED = os.environ.get("CAGAT_BROWSER") == "required"
 
@@ -42,7 +42,9 @@ def table(driver) -> dict[str, tuple[str, float, float, float]]:
         "return [...document.querySelectorAll('#rows tr')].map(row => "
         "[row.dataset.node, ...[...row.cells].slice(2).map(cell => cell.textContent)])"
     )
-    return {name: (edge, *(float(number.replace("−", "-")) for number in rest)) for name, edge, *rest in rows}
+    return {
+        name: (edge, *(float(number.replace("\N{MINUS SIGN}", "-")) for number in rest)) for name, edge, *rest in rows
+    }
 
 
 def pick(driver, control: str, value: str) -> None:
@@ -51,12 +53,12 @@ def pick(driver, control: str, value: str) -> None:
     Select(by_id(driver, control)).select_by_visible_text(value)
 
 
-def click_node(driver, run, number: int) -> None:
+def click_node(driver, number: int) -> None:
     """Click where the node is, with the mouse."""
     from selenium.webdriver import ActionChains
 
     x, y = driver.execute_script(
-        "const map = document.getElementById('map'), box = map.getBoundingClientRect();"
+        "const map = document.getElementById('map');"
         "map.scrollIntoView({block: 'center'});"
         "const layout = map._fullLayout, after = map.getBoundingClientRect();"
         "for (const trace of map.data) {"
@@ -102,7 +104,7 @@ def test_click_a_node_and_move_the_slider(laptop, run):
     from selenium.webdriver.common.keys import Keys
 
     number = int(torch.bincount(run.problem.graph.edge_index[1]).argmax())
-    click_node(laptop, run, number)
+    click_node(laptop, number)
     assert by_id(laptop, "node-heading").text == f"Node {run.problem.graph.node_names[number]}"
     slider = by_id(laptop, "round")
     for layer, heads in ((0, 3), (1, 1)):

@@ -41,7 +41,7 @@ def write_run_report(runs: Sequence[Path], out: Path, command: str) -> list[Path
     groups = grouped(found)
     stem = out.with_suffix("") if out.suffix in (".html", ".md") else out
     pictures = [("accuracy", "Accuracy", _ACCURACY, draw_accuracies(groups))]
-    if any(run.history for run in found):
+    if any(len(run.history) > 1 for run in found):
         pictures.append(("losses", "Training", _LOSSES, draw_losses(groups)))
     tables = [("Configurations", _explained(groups), _configurations(groups)), ("Compared", *_compared(groups))]
     each = ("Runs", "Every run with the weights of its lowest validation loss.", _each(found))
