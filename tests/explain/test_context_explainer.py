@@ -87,6 +87,6 @@ def test_refusals(model, graph):
     with pytest.raises(ValueError, match="say which with index="):
         explainer(model, explain.ContextExplainer())(*graph)
     with pytest.raises(ValueError, match="does not support"):
-        Explainer(XX)
+        explainer(model, explain.ContextExplainer(), "phenomenon")
     with pytest.raises(ValueError, match="reduce must be one of max, mean"):
         explain.ContextExplainer("min")

@@ -152,13 +152,15 @@ def _on_edges(subject: Subject, rows: ShownRows, values: npt.NDArray[Any]) -> Fl
 def _drawn(frame: pd.DataFrame) -> go.Figure:
     figure, table = go.Figure(), summary(frame)
     styles = {"neighbours": ("solid", "neighbours"), "all": ("dash", "all nodes"), "counted": ("dot", "counted")}
-    for (measure, layer), part in table.groupby(["measure", "layer"]):
+    for (measure, layer), part in sorted(
+        table.groupby(["measure", "layer"]), key=lambda group: list(styles).index(group[0][0])
+    ):
         dash, name = styles[measure]
         if measure == "counted" and layer > 1:
             continue
         tint = GREY if measure == "counted" else colour(int(layer) - 1)
         figure.add_scatter(
-            x=["G" if done == 0 else f"S, round {done}" for done in part["round"]],
+            x=["G" if done == 0 else f"S {done}" for done in part["round"]],
             y=100 * part["mean"],
             error_y={"array": 100 * part["half"], "color": tint, "thickness": 1.2, "width": 3},
             mode="lines+markers",
@@ -166,4 +168,6 @@ def _drawn(frame: pd.DataFrame) -> go.Figure:
             name=name if measure == "counted" else f"layer {layer}, {name}",
             hovertemplate="%{x}: %{y:.1f} %",
         )
-    return styled(figure, y="attention on the same class, %", height=400)
+    return styled(
+        figure, x="before diffusion (G), and S after each round", y="attention on the same class, %", height=400
+    )
