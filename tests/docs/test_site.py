@@ -3,7 +3,8 @@
 from plain_docstrings import plain
 from site_hooks import on_page_markdown
 
-DOCSTRING = r"""Does :meth:`~cagat.CaGATConv.attention` of `"A paper" <https://example.org/x>`_ with :math:`S V`.
+DOCSTRING = r"""Does :meth:`~cagat.CaGATConv.attention` of `"A paper" <https://example.org/x>`_ with
+    :math:`S V`.
 
     .. math::
         a &= b \\
@@ -15,9 +16,10 @@ DOCSTRING = r"""Does :meth:`~cagat.CaGATConv.attention` of `"A paper" <https://e
 
 def test_docstrings_become_markdown():
     text = plain(DOCSTRING)
-    assert 'Does `cagat.CaGATConv.attention` of ["A paper"](https://example.org/x) with `S V`.' in text
-    assert "    ```latex\n    a &= b \\\\\n    c &= d\n    ```\n\n    Args:\n" in text
-    assert "::" not in text
+    assert 'Does `cagat.CaGATConv.attention` of ["A paper"](https://example.org/x) with <math' in text
+    assert text.count("<mtr>") == 2
+    assert "</math>\n\n    Args:\n" in text
+    assert ":math:" not in text
 
 
 def test_files_of_the_repository_are_named():

@@ -152,12 +152,12 @@ def _on_edges(subject: Subject, rows: ShownRows, values: npt.NDArray[Any]) -> Fl
 def _drawn(frame: pd.DataFrame) -> go.Figure:
     figure, table = go.Figure(), summary(frame)
     styles = {"neighbours": ("solid", "neighbours"), "all": ("dash", "all nodes"), "counted": ("dot", "counted")}
-    for (measure, layer), part in sorted(
-        table.groupby(["measure", "layer"]), key=lambda group: list(styles).index(group[0][0])
-    ):
+    groups = dict(list(table.groupby(["measure", "layer"])))
+    # What is counted does not depend on the layer.
+    drawn = [key for measure in styles for key in groups if key[0] == measure and (measure != "counted" or key[1] == 1)]
+    for measure, layer in drawn:
+        part = groups[measure, layer]
         dash, name = styles[measure]
-        if measure == "counted" and layer > 1:
-            continue
         tint = GREY if measure == "counted" else colour(int(layer) - 1)
         figure.add_scatter(
             x=["G" if done == 0 else f"S {done}" for done in part["round"]],
@@ -168,6 +168,4 @@ def _drawn(frame: pd.DataFrame) -> go.Figure:
             name=name if measure == "counted" else f"layer {layer}, {name}",
             hovertemplate="%{x}: %{y:.1f} %",
         )
-    return styled(
-        figure, x="before diffusion (G), and S after each round", y="attention on the same class, %", height=400
-    )
+    return styled(figure, x="G, and S after each round", y="attention on the same class, %", height=400)
