@@ -57,5 +57,7 @@ def test_a_sample_of_the_rows(run):
 def test_gat_has_round_zero_alone(gat_run):
     view = attention_agreement(gat_run)
     assert set(view.frame["round"]) == {0}
-    assert change(view.frame) == ""
+    assert [trace.type for trace in view.figure.data] == ["bar", "bar"]
+    first = view.frame[view.frame["layer"] == 1]
+    assert view.figure.data[0].y[0] == pytest.approx(100 * first["neighbours"].mean())
     assert torch.isfinite(torch.tensor(view.frame["all"].to_numpy())).all()

@@ -180,6 +180,7 @@ def test_models_without_context(model, request, tmp_path):
             assert not by_id(driver, "round").is_displayed()
             assert "no S" in by_id(driver, "ego-caption").text
             assert len(table(driver)) > 1
+            assert not driver.find_element("css selector", "#rows .context").is_displayed()
         else:
             assert "no attention" in by_id(driver, "node-facts").text
             assert not by_id(driver, "rows").is_displayed()

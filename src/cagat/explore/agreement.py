@@ -17,6 +17,7 @@ from cagat.explore.view import View, styled
 from cagat.look.palette import GREY, colour
 
 CAPTION = "If context helps, the solid lines rise from G to S, and lie above the dotted one."
+CAPTION_OF_G = "Attention that tells classes apart puts more on neighbours of the same class than counting does."
 COUNTED = (
     "Solid, neighbours: of a test node's attention to its neighbours, itself left out, the share that goes to those of "
     "its own class; over {known} test nodes. Dashed, all nodes: of its attention to all nodes, itself included, the "
@@ -59,8 +60,10 @@ def agreement_view(subject: Subject, shown: list[tuple[AttentionLayer, ShownRows
     tests = _labelled_tests(subject)
     frame = pd.concat([_of_layer(subject, layer, rows, tests) for layer, rows in shown], ignore_index=True)
     known = int(frame.loc[frame["layer"] == 1, ["node", "neighbours"]].dropna()["node"].nunique())
-    said = f"{change(frame)} {CAPTION}".strip()
-    return View(_drawn(frame), frame, said, COUNTED.format(known=known, tests=len(tests)))
+    details = COUNTED.format(known=known, tests=len(tests))
+    if frame["round"].max() == 0:
+        return View(_drawn_bars(frame), frame, CAPTION_OF_G, details)
+    return View(_drawn(frame), frame, f"{change(frame)} {CAPTION}".strip(), details)
 
 
 def summary(frame: pd.DataFrame) -> pd.DataFrame:
@@ -83,7 +86,7 @@ def change(frame: pd.DataFrame) -> str:
     before = last[last["round"] == 0].set_index("node")["neighbours"]
     after = last[last["round"] == last["round"].max()].set_index("node")["neighbours"]
     points = 100 * (after - before).dropna()
-    if len(points) < 2 or last["round"].max() == 0:
+    if len(points) < 2:
         return ""
     half = float(t.ppf(0.975, len(points) - 1)) * float(points.std()) / math.sqrt(len(points))
     mean = float(points.mean())
@@ -149,22 +152,41 @@ def _on_edges(subject: Subject, rows: ShownRows, values: npt.NDArray[Any]) -> Fl
     return shares
 
 
+_NAMES = {"neighbours": "neighbours", "all": "all nodes", "counted": "counted"}
+
+
+def _drawn_bars(frame: pd.DataFrame) -> go.Figure:
+    """Of a model without rounds."""
+    figure = go.Figure()
+    for layer, part in summary(frame).groupby("layer"):
+        part = part.set_index("measure").loc[list(_NAMES)]
+        figure.add_bar(
+            x=list(_NAMES.values()),
+            y=100 * part["mean"],
+            error_y={"array": 100 * part["half"]},
+            name=f"layer {layer}",
+            marker_color=colour(int(layer) - 1),
+            hovertemplate="%{x}: %{y:.1f} %",
+        )
+    return styled(figure, y="attention on the same class, %", height=400)
+
+
 def _drawn(frame: pd.DataFrame) -> go.Figure:
     figure, table = go.Figure(), summary(frame)
-    styles = {"neighbours": ("solid", "neighbours"), "all": ("dash", "all nodes"), "counted": ("dot", "counted")}
+    dashes = {"neighbours": "solid", "all": "dash", "counted": "dot"}
     groups = dict(list(table.groupby(["measure", "layer"])))
     # What is counted does not depend on the layer.
-    drawn = [key for measure in styles for key in groups if key[0] == measure and (measure != "counted" or key[1] == 1)]
+    drawn = [key for measure in dashes for key in groups if key[0] == measure and (measure != "counted" or key[1] == 1)]
     for measure, layer in drawn:
         part = groups[measure, layer]
-        dash, name = styles[measure]
+        name = _NAMES[measure]
         tint = GREY if measure == "counted" else colour(int(layer) - 1)
         figure.add_scatter(
             x=["G" if done == 0 else f"S {done}" for done in part["round"]],
             y=100 * part["mean"],
             error_y={"array": 100 * part["half"], "color": tint, "thickness": 1.2, "width": 3},
             mode="lines+markers",
-            line={"dash": dash, "color": tint},
+            line={"dash": dashes[measure], "color": tint},
             name=name if measure == "counted" else f"layer {layer}, {name}",
             hovertemplate="%{x}: %{y:.1f} %",
         )

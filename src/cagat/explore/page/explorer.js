@@ -217,12 +217,12 @@ function tableRow(pair, largest) {
   kind.append(swatch, short(data.classes[label[pair.node]], 24));
   cell(pair.node === state.node ? "itself" : pair.edge ? "yes" : "no", "word");
   for (const [key, tint] of [["G", "#0072B2"], ["S", "#D55E00"]]) {
-    const bar = cell(pair[key].toFixed(3), `bar ${key}`);
+    const bar = cell(pair[key].toFixed(3), key === "S" ? "bar context" : "bar");
     bar.style.backgroundImage = `linear-gradient(${tint}, ${tint})`;
     bar.style.setProperty("--part", `${Math.max(0, 90 * pair[key] / largest).toFixed(1)}%`);
   }
   const difference = pair.S - pair.G;
-  cell(`${difference < 0 ? "−" : "+"}${Math.abs(difference).toFixed(3)}`, "difference");
+  cell(`${difference < 0 ? "−" : "+"}${Math.abs(difference).toFixed(3)}`, "context");
   return row;
 }
 
@@ -266,7 +266,7 @@ function fillControls() {
   $("round").max = String(layer.rounds);
   $("round").value = String(layer.rounds);
   $("round-label").hidden = $("after-figure").hidden = layer.rounds === 0;
-  document.querySelector(".egos").classList.toggle("one", layer.rounds === 0);
+  $("attention").classList.toggle("plain", layer.rounds === 0);
 }
 
 // ---- begin
