@@ -17,7 +17,7 @@ def runs(tmp_path_factory):
     """Two models and a variant on two splits each."""
     folder, found = tmp_path_factory.mktemp("runs"), {}
     variants = {
-        "mlp": {"model": "mlp", "epochs": 4},
+        "mlp": {"model": "mlp", "epochs": 4, "hidden": 16},
         "wide": {"model": "mlp", "epochs": 4, "hidden": 32},
         "logreg": {"model": "logreg"},
     }

@@ -8,7 +8,7 @@ import pytest
 
 from cagat.cli import app
 from cagat.errors import ConfigError, DatasetError
-from cagat.explore import write_page
+from cagat.explore import attention_agreement, write_page
 from cagat.explore.chosen_nodes import chosen_nodes
 from cagat.explore.packed import packed_integers, packed_numbers
 from cagat.explore.subject import Subject
@@ -87,6 +87,25 @@ def test_large_graphs_get_a_sample(run, monkeypatch):
     monkeypatch.setattr("cagat.explore.chosen_nodes.ALL_UP_TO", 50)
     monkeypatch.setattr("cagat.explore.chosen_nodes.SAMPLE", 7)
     assert len(chosen_nodes(Subject.of(run))) == 7
+
+
+def test_a_page_stays_light_unless_more_is_asked_for(run, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("cagat.explore.explorer_page._ROOM", 10_000)
+    monkeypatch.setattr("cagat.explore.explorer_page._HEAVY", 1000)
+    summary = write_page(run, tmp_path / "page.html", wanted=("node 1",))
+    assert 1 < summary.shown < 40
+    assert Subject.of(run).node("node 1") in unpacked(data_of(summary.path)["shown"])
+    assert "Ask for fewer --nodes" in caplog.text
+    assert write_page(run, tmp_path / "page.html", nodes=60).shown == 60
+
+
+def test_a_graph_without_labelled_test_nodes(run, tmp_path):
+    subject = Subject.of(run)
+    subject.labels[subject.split.test.numpy()] = -1
+    with pytest.raises(DatasetError, match="no test node has a label"):
+        attention_agreement(subject)
+    summary = write_page(subject, tmp_path / "page.html", nodes=2)
+    assert data_of(summary.path)["figures"].keys() == {"entropy", "course"}
 
 
 def test_the_command(run, tmp_path):

@@ -8,15 +8,15 @@ from typing import Any
 from cagat.experiments.experiment import Experiment
 from cagat.experiments.job_store import JobStore
 from cagat.experiments.summary import Entry, half_interval
-from cagat.look.palette import SERIES
+from cagat.look.palette import BLUE, GREY, SERIES
 from cagat.whole_file import put_whole
 
 
 def draw(experiment: Experiment, entries: list[Entry], store: JobStore, directory: Path) -> list[Path]:
-    """Draw the figure of an experiment, if it has one; the files that were written."""
+    """Draw the figure of an experiment, of a table its means; the files that were written."""
     painters = {"figure1": _losses, "figure2": _coefficients, "few_labels": _over_labels}
-    painter = painters.get(experiment.name)
-    if painter is None or not entries:
+    painter = painters.get(experiment.name, _means)
+    if not entries:
         return []
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -35,6 +35,24 @@ def draw(experiment: Experiment, entries: list[Entry], store: JobStore, director
         put_whole(path, buffer.getvalue())
         paths.append(path)
     return paths
+
+
+def _means(figure: Any, experiment: Experiment, entries: list[Entry], store: JobStore) -> None:
+    """The mean of every configuration with its 95 % interval, one panel for each graph and number of labels."""
+    places = list(dict.fromkeys((entry.dataset, entry.labels) for entry in entries))
+    rows = [row for row in experiment.rows if any(entry.row == row for entry in entries)]
+    names = [" ".join([row.method, row.preset, *(f"{key}={value}" for key, value in row.changes)]) for row in rows]
+    figure.set_size_inches(3 + 2.6 * len(places), 1.2 + 0.26 * len(rows))
+    panels = figure.subplots(1, len(places), sharey=True, squeeze=False)[0]
+    for (dataset, labels), axes in zip(places, panels, strict=True):
+        for entry in entries:
+            if (entry.dataset, entry.labels) == (dataset, labels) and entry.accuracies:
+                half = half_interval(list(entry.accuracies.values()))
+                tint = BLUE if entry.row.method == "cagat" else GREY
+                axes.errorbar([entry.mean], [rows.index(entry.row)], xerr=[half], color=tint, marker="o", capsize=3)
+        axes.set(title=f"{dataset}, {labels} labels", xlabel="test accuracy, % (95 % interval)")
+    panels[0].set_yticks(range(len(rows)), names)
+    panels[0].set_ylim(len(rows) - 0.5, -0.5)
 
 
 def _losses(figure: Any, experiment: Experiment, entries: list[Entry], store: JobStore) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from cagat.experiments.run_figures import draw_accuracies, draw_losses
 from cagat.experiments.run_groups import FinishedRun, RunGroup, grouped
 from cagat.experiments.summary import paired_difference
-from cagat.look.page import page, source_line
+from cagat.look.page import inline_svg, page, source_line
 from cagat.look.table import Table
 from cagat.whole_file import put_whole
 
@@ -55,8 +55,7 @@ def write_run_report(runs: Sequence[Path], out: Path, command: str) -> list[Path
     cards.append(_card(*each))
     source = source_line(command)
     body = "\n".join([*cards, f"<footer><p>{html.escape(source)}</p></footer>"])
-    style = ".card { margin-bottom: .9rem; }"
-    put_whole(stem.with_name(f"{stem.name}.html"), page(title, body, style))
+    put_whole(stem.with_name(f"{stem.name}.html"), page(title, body))
 
     sections = [_section(*table) for table in tables]
     for path, (_, heading, caption, _svg) in zip(images, pictures, strict=True):
@@ -67,7 +66,7 @@ def write_run_report(runs: Sequence[Path], out: Path, command: str) -> list[Path
 
 
 def _card(heading: str, caption: str, table: Table | None, picture: str = "") -> str:
-    content = picture[picture.find("<svg") :] if table is None else table.html()
+    content = inline_svg(picture) if table is None else table.html()
     return f'<section class="card"><h2>{heading}</h2><p class="soft">{html.escape(caption)}</p>{content}</section>'
 
 

@@ -9,19 +9,30 @@ from pathlib import Path
 from cagat.experiments.experiment import Experiment, Row
 from cagat.experiments.paper import reported
 from cagat.experiments.summary import Difference, Entry
-from cagat.look.page import page, source_line
+from cagat.look.page import inline_svg, page, source_line
 from cagat.look.table import Table
 from cagat.models import card
 from cagat.whole_file import put_whole
 
 
-def write_tables(experiment: Experiment, entries: list[Entry], directory: Path, command: str) -> list[Path]:
-    """Write the tables of an experiment; the files that were written."""
+def write_tables(
+    experiment: Experiment, entries: list[Entry], directory: Path, command: str, pictures: Sequence[Path] = ()
+) -> list[Path]:
+    """Write the tables of an experiment; the files that were written.
+
+    Args:
+        experiment: The experiment.
+        entries: Its cells.
+        directory: Where to.
+        command: The command that is named as the source.
+        pictures: Pictures of it that were drawn there already; those in SVG go into the pages.
+    """
+    drawn = [path for path in pictures if path.suffix == ".svg"]
     stem = directory / experiment.name
     texts = {
         stem.with_suffix(".csv"): _csv(experiment, entries),
-        stem.with_suffix(".md"): _markdown(experiment, entries, command),
-        stem.with_suffix(".html"): _html(experiment, entries, command),
+        stem.with_suffix(".md"): _markdown(experiment, entries, command, drawn),
+        stem.with_suffix(".html"): _html(experiment, entries, command, drawn),
     }
     for path, text in texts.items():
         put_whole(path, text)
@@ -129,12 +140,16 @@ _NOTE = (
 )
 
 
-def _markdown(experiment: Experiment, entries: list[Entry], command: str) -> str:
-    table = _table(experiment, entries).markdown()
-    return f"# {experiment.title}\n\n{_NOTE}\n\n{table}\n\n{source_line(command)}\n"
+def _markdown(experiment: Experiment, entries: list[Entry], command: str, drawn: list[Path]) -> str:
+    images = [f"![{experiment.title}]({path.name})" for path in drawn]
+    parts = [f"# {experiment.title}", _NOTE, _table(experiment, entries).markdown(), *images, source_line(command)]
+    return "\n\n".join(parts) + "\n"
 
 
-def _html(experiment: Experiment, entries: list[Entry], command: str) -> str:
-    table, source = _table(experiment, entries).html(), html.escape(source_line(command))
-    body = f'<p>{html.escape(_NOTE)}</p>\n<div class="card">{table}</div>\n<footer><p>{source}</p></footer>'
-    return page(experiment.title, body)
+def _html(experiment: Experiment, entries: list[Entry], command: str, drawn: list[Path]) -> str:
+    images = [inline_svg(path.read_text(encoding="utf-8")) for path in drawn]
+    cards = "\n".join(
+        f'<section class="card">{part}</section>' for part in (_table(experiment, entries).html(), *images)
+    )
+    source = html.escape(source_line(command))
+    return page(experiment.title, f"<p>{html.escape(_NOTE)}</p>\n{cards}\n<footer><p>{source}</p></footer>")

@@ -9,6 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import torch
 
+from cagat.errors import DatasetError
 from cagat.explore.attention_layers import AttentionLayer
 from cagat.explore.chosen_nodes import chosen_nodes
 from cagat.explore.shown_rows import ShownRows
@@ -48,6 +49,7 @@ def attention_agreement(run: AnyRun | Subject, nodes: int | None = None) -> View
 
     Raises:
         NoAttentionError: The model has no attention.
+        DatasetError: No test node has a label.
     """
     subject = Subject.of(run)
     layers = subject.layers
@@ -58,6 +60,8 @@ def attention_agreement(run: AnyRun | Subject, nodes: int | None = None) -> View
 def agreement_view(subject: Subject, shown: list[tuple[AttentionLayer, ShownRows]]) -> View:
     """As :func:`attention_agreement`, from rows that are known."""
     tests = _labelled_tests(subject)
+    if not len(tests):
+        raise DatasetError(f"{subject.graph.name}: no test node has a label, so that there is nothing to agree with.")
     frame = pd.concat([_of_layer(subject, layer, rows, tests) for layer, rows in shown], ignore_index=True)
     known = int(frame.loc[frame["layer"] == 1, ["node", "neighbours"]].dropna()["node"].nunique())
     details = COUNTED.format(known=known, tests=len(tests))

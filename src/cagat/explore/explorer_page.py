@@ -21,7 +21,7 @@ from cagat.explore.course import course
 from cagat.explore.embedding import UNKNOWN, node_frame
 from cagat.explore.entropy import entropy_view
 from cagat.explore.packed import packed_integers, packed_numbers
-from cagat.explore.shown_rows import ShownRows
+from cagat.explore.shown_rows import STRONGEST, ShownRows
 from cagat.explore.subject import AnyRun, Integers, Subject
 from cagat.explore.view import View
 from cagat.look.page import page, source_line
@@ -29,6 +29,12 @@ from cagat.look.palette import SERIES, SYMBOLS
 from cagat.whole_file import put_whole
 
 _logger = logging.getLogger(__name__)
+
+_ROOM = 3_000_000
+"""How many numbers of attention a page holds unless more are asked for: about 8 MB."""
+
+_HEAVY = 15_000_000
+"""From how many bytes on a page is said to be heavy."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,7 @@ class PageSummary:
 
 
 def write_page(
-    run: AnyRun, out: str | Path, *, nodes: int | None = None, wanted: tuple[str, ...] = (), command: str = ""
+    run: AnyRun | Subject, out: str | Path, *, nodes: int | None = None, wanted: tuple[str, ...] = (), command: str = ""
 ) -> PageSummary:
     """Write a page that shows a run: one file that needs no other, and no network.
 
@@ -66,6 +72,7 @@ def write_page(
     """
     subject, path = Subject.of(run), Path(out)
     chosen = chosen_nodes(subject, nodes, wanted)
+    named = [subject.node(name) for name in wanted]
     rows: list[tuple[AttentionLayer, ShownRows]] = []
     note = ""
     try:
@@ -73,14 +80,29 @@ def write_page(
     except NoAttentionError as error:
         note = str(error)
     else:
+        if nodes is None:
+            chosen = _fitting(subject, chosen, layers, named)
         for layer in layers:
             _logger.info("Attention of %d nodes in layer %d of %d ...", len(chosen), layer.number, len(layers))
             rows.append((layer, ShownRows.of(layer, torch.from_numpy(chosen))))
-    _logger.info("Places of %d nodes by t-SNE ...", len(subject.names))
+    _logger.info("Places of %d nodes in the plane ...", len(subject.names))
     data = _data(subject, chosen, rows, note)
     text = page(_title(subject), _body(subject, data, _figures(subject, rows), command), _resource("explorer.css"))
     put_whole(path, text)
-    return PageSummary(path, len(text.encode()), len(subject.names), len(chosen) if rows else 0)
+    size = len(text.encode())
+    if size > _HEAVY:
+        _logger.warning("%s has %.0f MB, which browsers may be slow with. Ask for fewer --nodes.", path, size / 1e6)
+    return PageSummary(path, size, len(subject.names), len(chosen) if rows else 0)
+
+
+def _fitting(subject: Subject, chosen: Integers, layers: list[AttentionLayer], named: list[int]) -> Integers:
+    """As many of the nodes as there is room for: rows of nodes with many neighbours take more of it."""
+    a_neighbour = sum(layer.heads * (1 + len(layer.rounds)) for layer in layers)
+    a_node = sum((layer.heads + 1) * len(layer.rounds) * STRONGEST * 3 for layer in layers)
+    numbers = (subject.degrees + 1) * a_neighbour + a_node
+    # Nodes that are asked for come first, then the others in an order that favours none.
+    order = np.concatenate([np.array(named, dtype=np.int64), np.random.default_rng(0).permutation(chosen)])
+    return np.union1d(order[np.cumsum(numbers[order]) <= _ROOM], named).astype(np.int64)
 
 
 def _title(subject: Subject) -> str:
@@ -126,10 +148,13 @@ def _layer_data(layer: AttentionLayer, rows: ShownRows) -> dict[str, Any]:
 def _figures(subject: Subject, rows: list[tuple[AttentionLayer, ShownRows]]) -> list[tuple[str, str, View]]:
     """Heading, sentence and picture of what does not change with the chosen node."""
     figures: list[tuple[str, str, View]] = []
-    if rows:
+    tested = bool((subject.labels[subject.split.test.numpy()] >= 0).any())
+    if rows and tested:
         figures.append(("agreement", "Does attention fall on the same class?", agreement_view(subject, rows)))
+    if rows:
         figures.append(("entropy", "How widely is attention spread?", entropy_view(subject, *rows[0])))
-    figures.append(("confusion", "Which classes are taken for which?", confusion(subject)))
+    if tested:
+        figures.append(("confusion", "Which classes are taken for which?", confusion(subject)))
     training = course(subject)
     if training is not None:
         figures.append(("course", "How did training go?", training))

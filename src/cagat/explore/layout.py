@@ -5,10 +5,13 @@ import numpy.typing as npt
 
 _UNITS = 30
 _STEPS = 500
+_TSNE_UP_TO = 50_000
 
 
 def layout(vectors: npt.NDArray[np.float32], seed: int = 0) -> npt.NDArray[np.float64]:
     """Places near each other for nodes whose vectors are alike, by t-SNE of the leading principal components.
+
+    Of more than 50 000 nodes, for which t-SNE takes very long, they are the first two components themselves.
 
     Args:
         vectors: One row a node.
@@ -22,6 +25,8 @@ def layout(vectors: npt.NDArray[np.float32], seed: int = 0) -> npt.NDArray[np.fl
     vectors = np.nan_to_num(vectors.astype(np.float64))
     if count < 3:
         return np.column_stack([np.arange(count), np.zeros(count)]).astype(np.float64)
+    if count > _TSNE_UP_TO and units > 1:
+        return np.asarray(PCA(2, random_state=seed).fit_transform(vectors), dtype=np.float64)
     if units > _UNITS and count > _UNITS:
         vectors = PCA(_UNITS, svd_solver="full", random_state=seed).fit_transform(vectors)
     perplexity = min(30.0, (count - 1) / 3)

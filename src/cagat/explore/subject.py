@@ -61,7 +61,7 @@ class Subject:
     @cached_property
     def labels(self) -> Integers:
         """The class of each node, -1 if it is not known."""
-        return np.asarray(self.graph.y.numpy(), dtype=np.int64)
+        return np.array(self.graph.y.numpy(), dtype=np.int64)
 
     @cached_property
     def probabilities(self) -> Floats:

@@ -35,6 +35,11 @@ def stylesheet() -> str:
     return files("cagat.look").joinpath("style.css").read_text(encoding="utf-8")
 
 
+def inline_svg(text: str) -> str:
+    """A picture that was written as a file, as a part of a page."""
+    return text[text.find("<svg") :]
+
+
 def source_line(command: str) -> str:
     """Who wrote a file, when, and with what."""
     versions = ", ".join(f"{name} {version(name)}" for name in ("cagat", "torch", "torch_geometric"))
