@@ -131,3 +131,14 @@ def test_without_plotly_there_is_a_remedy():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "CagatError: cagat.explore needs the package plotly" in done.stderr
     assert "pip install 'cagat[explore]'" in done.stderr
+
+
+def test_readings_and_models_of_other_kinds(train, graph_folder, tmp_path):
+    edges = train(tmp_path / "edges", graph_folder, hidden=2, heads=1, support="edges", rounds=1, layers=1)
+    data = data_of(write_page(edges, tmp_path / "edges.html").path)
+    # S stays on the edges, so that no other pair has any.
+    assert set(unpacked(data["layers"][0]["others"])) == {-1}
+    labelprop = train(tmp_path / "labelprop", graph_folder, model="labelprop", epochs=None)
+    data = data_of(write_page(labelprop, tmp_path / "labelprop.html").path)
+    assert data["layers"] == []
+    assert "labelprop has no attention" in data["note"]
