@@ -17,7 +17,8 @@ MAY_IMPORT = {
     "nn": {"diffusion", "kernels"},
     "models": {"nn", "diffusion", "kernels", "configs"},
     "explain": {"models", "nn", "diffusion", "kernels"},
-    "training": {"models", "nn", "diffusion", "kernels", "data"},
+    "distributed": {"kernels"},
+    "training": {"distributed", "models", "nn", "diffusion", "kernels", "data"},
     "estimator": {"training", "models", "nn", "diffusion", "kernels", "data"},
     "experiments": {"training", "models", "nn", "diffusion", "kernels", "data", "reference", "configs"},
     "explore": {"training", "models", "nn", "diffusion", "kernels", "data"},
@@ -28,7 +29,7 @@ MAY_IMPORT = {
     "whole_file": set(),
     "errors": set(),
     "look": set(),
-    "cli": {"explore", "experiments", "training", "models", "nn", "diffusion", "kernels", "data"},
+    "cli": {"distributed", "explore", "experiments", "training", "models", "nn", "diffusion", "kernels", "data"},
 }
 EVERYWHERE = {"errors", "look", "memory", "whole_file"}
 

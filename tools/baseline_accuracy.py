@@ -25,6 +25,7 @@ from torch_geometric.data import Data
 from cagat import data, models
 from cagat.models import Labelled
 from cagat.training import FitOptions, accuracy, fit
+from cagat.training.freed_memory import keep_freed_memory
 
 OPTIONS = ("lr", "weight_decay", "epochs", "patience")
 
@@ -106,6 +107,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="default: results/baselines_DATASET.json")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
+    keep_freed_memory()
     out = arguments.out or Path("results") / f"baselines_{arguments.dataset}.json"
     graph = data.load(arguments.dataset, sparse=True)
     for wanted in arguments.models or models.names():

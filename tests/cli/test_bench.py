@@ -1,9 +1,13 @@
 import json
+import sys
+from pathlib import Path
 
 from typer.testing import CliRunner
 
 from cagat.cli import app
 from cagat.errors import DatasetError
+from cagat.experiments.bench.dgl_layer import measure_dgl
+from cagat.experiments.bench.measurement import Budget
 
 
 def test_bench_writes_what_it_shows(tmp_path, real_graphs):
@@ -39,3 +43,21 @@ def test_a_graph_that_cannot_be_had_leaves_its_rows_out(monkeypatch):
 def test_bench_names_a_directory_that_is_missing_before_it_measures(tmp_path):
     done = CliRunner().invoke(app, ["bench", "--json", str(tmp_path / "none" / "bench.json")])
     assert "there is no directory" in str(done.exception)
+
+
+def test_compare_says_why_dgl_is_not_measured(monkeypatch):
+    def absent(name, **options):
+        raise DatasetError(f"no {name}")
+
+    monkeypatch.setattr("cagat.data.load", absent)
+    done = CliRunner().invoke(app, ["bench", "--quick", "--compare"])
+    assert "Left out: DGL's GATConv" in done.output
+    done = CliRunner().invoke(app, ["bench", "--quick", "--compare", "--dgl", "python"])
+    assert "DGL" not in done.output
+
+
+def test_an_environment_without_dgl_is_named_with_the_reason():
+    reasons = []
+    rows = measure_dgl("karate", (1,), Budget(0.1, 3), Path(sys.executable), reasons.append)
+    assert list(rows) == []
+    assert "could not run it: ModuleNotFoundError: No module named 'dgl'" in reasons[0]

@@ -102,7 +102,7 @@ def test_a_product_does_not_depend_on_earlier_ones():
 
 def test_a_chain_is_shared():
     S, Z = diffused(RING)[0].S, torch.randn(9, 2, 3, dtype=torch.float64)
-    chain = Chain(S.graph, S.graph.transition("row", torch.float64), Z)
+    chain = Chain(S.graph, "row", Z)
     assert_close(S.matmul(chain), S.matmul(Z))
     assert_close(S.matmul(chain, transpose=True), S.matmul(Z, transpose=True))
     first, second = chain.up_from(4), chain.up_from(2)

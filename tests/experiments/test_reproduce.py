@@ -3,6 +3,7 @@ import json
 import multiprocessing
 import statistics
 import sys
+import time
 import xml.etree.ElementTree
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -74,6 +75,54 @@ def test_two_workers_never_do_the_same_job(tmp_path):
         for worker in workers:
             worker.join()
         assert sorted(done) == [("cagat", 0), ("cagat", 1), ("gat", 0), ("gat", 1)]
+
+
+def _work_for(directory, experiment, done):
+    def run(job, data_dir):
+        done.append((job.method, job.cell.seed))
+        time.sleep(0.05)
+        return {"test_accuracy": 0.5, "seconds": 0.1}
+
+    Job.run = run
+    JobStore(directory, experiment).work(SMALL.jobs(), None)
+
+
+def test_four_workers_of_two_experiments_do_every_job_once(tmp_path):
+    """As on several machines: they have nothing in common but the directory."""
+    with multiprocessing.Manager() as manager:
+        done = manager.list()
+        # Forked from a process without threads, so that all begin at about the same time.
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["cagat.experiments.job_store"])
+        workers = [context.Process(target=_work_for, args=(tmp_path, name, done)) for name in ("a", "b", "a", "b")]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        assert [worker.exitcode for worker in workers] == [0] * 4
+        assert sorted(done) == [("cagat", 0), ("cagat", 1), ("gat", 0), ("gat", 1)]
+
+
+def test_a_job_of_a_worker_that_was_killed_is_done_by_the_next(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    claimed = context.Event()
+    worker = context.Process(target=_claim_and_wait, args=(tmp_path, claimed))
+    worker.start()
+    assert claimed.wait(60)
+    store, (job, *_) = JobStore(tmp_path, "race"), SMALL.jobs()
+    with store._claim(job) as ours:
+        assert not ours
+    worker.kill()
+    worker.join()
+    with store._claim(job) as ours:
+        assert ours
+
+
+def _claim_and_wait(directory, claimed):
+    with JobStore(directory, "race")._claim(SMALL.jobs()[0]) as ours:
+        assert ours
+        claimed.set()
+        time.sleep(600)
 
 
 def test_a_job_that_somebody_is_at_work_on_is_left_alone(tmp_path, monkeypatch):

@@ -41,6 +41,19 @@ def test_the_preset_is_tried_first(found):
     assert {key: getattr(preset, key) for key in first} == first
 
 
+def test_finalists_are_judged_again(found, tmp_path):
+    search = Search.open(options(tmp_path / "final", finalists=found.options.out, trials=2, splits=3))
+    assert run(search) == 2
+    complete = [trial for trial in found.study.trials if trial.value is not None]
+    ranked = sorted(complete, key=lambda trial: trial.value, reverse=True)
+    assert [trial.params for trial in search.study.trials] == [trial.params for trial in ranked[:2]]
+    assert all(len(trial.intermediate_values) == 3 for trial in search.study.trials)
+    with pytest.raises(ConfigError, match=f"only {len(complete)} trials did all their fits"):
+        Search.open(options(tmp_path / "more", finalists=found.options.out, trials=4))
+    with pytest.raises(ConfigError, match="holds no search"):
+        Search.open(options(tmp_path / "none", finalists=tmp_path))
+
+
 def test_splits_are_those_no_table_reports(found):
     lines = [json.loads(line)["asked"] for line in (found.options.out / "fits.jsonl").read_text().splitlines()]
     assert {line["seed"] for line in lines} == {100, 101}

@@ -55,3 +55,21 @@ def test_strides_do_not_matter_and_nan_stays():
     x, seed = torch.randn(20, 30), torch.tensor([7])
     assert torch.equal(seeded_dropout(x.t().contiguous().t(), seed, 0.5), seeded_dropout(x, seed, 0.5))
     assert seeded_dropout(torch.full((50,), torch.nan), seed, 0.5).isnan().all()
+
+
+def test_some_rows_share_the_fate_that_they_have_in_the_whole():
+    x, seed = torch.randn(50, 3, 2), torch.tensor([12345678912345])
+    places = torch.tensor([7, 49, 0, 12])
+    assert torch.equal(seeded_dropout(x[places], seed, 0.5, places), seeded_dropout(x, seed, 0.5)[places])
+    assert seeded_dropout(x[:0], seed, 0.5, places[:0]).shape == (0, 3, 2)
+    rows = x[places].double().requires_grad_()
+    assert gradcheck(lambda rows: seeded_dropout(rows, seed, 0.5, places), (rows,))
+    opcheck(seeded_dropout, (rows, seed, 0.5, places))
+
+
+def test_types_without_a_kernel_share_it_too():
+    places = torch.tensor([5, 2])
+    torch.manual_seed(1)
+    whole = dropout(torch.ones(9, 4), 0.5, True)
+    torch.manual_seed(1)
+    assert torch.equal(dropout(torch.ones(2, 4, dtype=torch.bfloat16), 0.5, True, places).float(), whole[places])

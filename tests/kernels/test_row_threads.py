@@ -15,6 +15,7 @@ import cagat
 from cagat import CSRGraph
 from cagat.kernels import edge_diffusion, edge_softmax, sddmm_heads, spmm, spmm_heads
 from cagat.kernels.row_threads import RowThreads
+from cagat.kernels.torch_threads import torch_threads
 
 
 @pytest.fixture
@@ -49,6 +50,26 @@ def test_bits_do_not_depend_on_the_number_of_threads(threads):
     for number in (2, 3, 7):
         threads(number)
         assert all(map(torch.equal, all_products(), expected))
+
+
+def test_bits_are_the_same_on_threads_of_our_own(threads, monkeypatch):
+    threads(2)
+    expected = all_products()
+    monkeypatch.setattr("cagat.kernels.row_threads.torch_threads", lambda: None)
+    for _ in range(5):
+        assert all(map(torch.equal, all_products(), expected))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere torch may be built with other threads")
+def test_compiled_code_runs_on_torchs_threads(threads):
+    threads(2)
+    all_products()
+    assert torch_threads() is not None
+    context = multiprocessing.get_context("fork")
+    child = context.Process(target=lambda: sys.exit(0 if torch_threads() is None else 1))
+    child.start()
+    child.join(timeout=60)
+    assert child.exitcode == 0
 
 
 def test_python_threads_may_multiply_at_once(threads):

@@ -1,16 +1,36 @@
 import torch
 from torch.testing import assert_close
+from torch_geometric.nn import GATConv
 
-from cagat.models import GAT, CaGAT
+from cagat.models import GAT
 
 
-def test_is_cagat_without_context():
+def test_is_two_of_pygs_layers():
     torch.manual_seed(0)
-    gat, cagat = GAT(6, 3, 5, heads=2).eval(), CaGAT(6, 3, 2, 5, heads=2, alpha=0, xi=0, lam=1).eval()
-    for ours, theirs in zip(cagat.convs, (gat.conv1, gat.conv2), strict=True):
-        ours.load_state_dict(theirs.state_dict())
-    x, edge_index = torch.randn(40, 6), torch.randint(0, 40, (2, 120)).unique(dim=1)
-    assert_close(cagat(x, edge_index), gat(x, edge_index))
+    model = GAT(6, 3, 5, heads=2, dropout=0.0, attention_dropout=0.0).double()
+    x, edge_index = torch.randn(40, 6).double(), torch.randint(0, 40, (2, 120)).unique(dim=1)
+    first, second = GATConv(6, 3, heads=2).double(), GATConv(6, 5, concat=False).double()
+    first.load_state_dict(model.conv1.state_dict())
+    second.load_state_dict(model.conv2.state_dict())
+    theirs = second(torch.nn.functional.elu(first(x, edge_index)), edge_index)
+    for features in (x, x.to_sparse()):
+        ours = model(features, edge_index)
+        assert_close(ours, theirs)
+        for parameter, their in zip(model.parameters(), (*first.parameters(), *second.parameters()), strict=True):
+            gradients = (
+                torch.autograd.grad(y.square().sum(), p, retain_graph=True)
+                for y, p in ((ours, parameter), (theirs, their))
+            )
+            assert_close(*gradients)
+
+
+def test_starts_as_pygs_layers_do():
+    torch.manual_seed(0)
+    model = GAT(6, 3, 5, heads=2)
+    torch.manual_seed(0)
+    theirs = GATConv(6, 3, heads=2), GATConv(6, 5, concat=False)
+    for ours, their in zip((model.conv1, model.conv2), theirs, strict=True):
+        assert_close(dict(ours.state_dict()), dict(their.state_dict()))
 
 
 def test_biases_decay_if_they_should():

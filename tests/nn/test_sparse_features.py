@@ -58,3 +58,14 @@ def test_networks_compile_with_them():
     assert_close(torch.compile(model, fullgraph=True, backend="aot_eager")(features, graph), model(features, graph))
     model.train()
     assert torch.compile(model, fullgraph=True, backend="aot_eager")(features, graph).shape == (8, 2)
+
+
+def test_rows_of_some_nodes():
+    dense = torch.randn(6, 5) * (torch.rand(6, 5) < 0.4)
+    features, nodes = SparseFeatures.from_tensor(dense.to_sparse()), torch.tensor([4, 0, 5])
+    assert torch.equal(features.rows(nodes).to_dense(), dense[nodes])
+    torch.manual_seed(0)
+    whole = features.dropout(0.5, True)
+    torch.manual_seed(0)
+    assert torch.equal(features.rows(nodes, share_dropout=True).dropout(0.5, True).to_dense(), whole.to_dense()[nodes])
+    assert features.rows(nodes[:0]).shape == (0, 5)

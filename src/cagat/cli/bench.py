@@ -13,11 +13,15 @@ def bench(
     quick: Annotated[bool, typer.Option("--quick", help="Only the layer, on Cora and PubMed; under a minute.")] = False,
     compare: Annotated[bool, typer.Option("--compare", help="Also the layers one would pick instead.")] = False,
     repeats: Annotated[int, typer.Option(min=2, help="How often each side is measured at the most.")] = 30,
+    dgl: Annotated[
+        Path | None, typer.Option(help="The Python of an environment with DGL, for --compare: it needs its own.")
+    ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the measurements to this file, too.")] = None,
 ) -> None:
     """Measure the CaGAT layer and its training beside PyG's GAT, interleaved, with one thread and with two."""
     import json
 
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
@@ -34,17 +38,16 @@ def bench(
     console = Console()
     rows: list[Measurement] = []
     left_out: list[str] = []
-    if compare:
-        left_out.append("DGL's GATConv is not measured here: it wants a PyTorch of its own. See docs/performance.md.")
     with console.status("Measuring") as status:
-        for row in measure(quick=quick, compare=compare, repeats=repeats, left_out=left_out.append):
+        for row in measure(quick=quick, compare=compare, repeats=repeats, dgl_python=dgl, left_out=left_out.append):
             rows.append(row)
             if json_file is not None:  # After every row, so that an interrupted run is not lost.
                 put_whole(json_file, json.dumps([row.as_dict() | {"run": run} for row in rows], indent=2) + "\n")
             status.update(f"Measuring; last: {row.case}, {row.threads} threads, {row.ratio:.2f} {row.unit}")
-    table = Table(
-        "case", "threads", "ours", "peer", "", "ratio", "at most", "aim", title="ms: median ± quartiles' distance"
-    )
+    table = Table(title="ms: median ± quartiles' distance", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("case, and what it is beside")
+    for name in ("threads", "ours", "its", "ratio", "at most", "aim"):
+        table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(*_cells(row))
     console.print(table)
@@ -55,8 +58,15 @@ def bench(
 
 
 def _cells(row: "Measurement") -> tuple[str, ...]:
-    ours = f"{row.ours_ms:.1f} ± {row.ours_spread_ms:.1f}"
-    peer = "" if row.peer_ms is None else f"{row.peer_ms:.1f} ± {row.peer_spread_ms:.1f}"
+    """The cells of a row, which must fit into eighty columns: the peer stands below the case."""
+    case = row.case if row.peer_ms is None else f"{row.case}\n  beside {row.peer}"
+    ours = _time(row.ours_ms, row.ours_spread_ms)
+    peer = "" if row.peer_ms is None else _time(row.peer_ms, row.peer_spread_ms)
     unit = "" if row.unit == "x" else f" {row.unit}"
     limits = ("" if limit is None else f"{limit:.3g}" for limit in (row.target, row.aim))
-    return row.case, str(row.threads), ours, row.peer, peer, f"{row.ratio:.3g}{unit}", *limits
+    return case, str(row.threads), ours, peer, f"{row.ratio:.3g}{unit}", *limits
+
+
+def _time(median: float, spread: float | None) -> str:
+    digits = 1 if median < 100 else 0
+    return f"{median:.{digits}f} ±{spread:.{digits}f}" if spread else f"{median:.{digits}f}"

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from cagat.training import TrainConfig
 
 _DATA, _MODEL, _CAGAT, _FITTING, _RUN = "The graph", "The model", "CaGAT's own", "Training", "The run"
+_SCALE = "Large graphs"
 
 
 def _option(help_text: str, panel: str, *names: str, metavar: str | None = None) -> Any:
@@ -37,7 +38,7 @@ def train(
         bool | None, _option("Weight decay of biases, too (gat).", _MODEL, "--decay-biases/--no-decay-biases")
     ] = None,
     neighbours: Annotated[int | None, _option("Neighbours of a node that are sampled (cvd-pp).", _MODEL)] = None,
-    batch_size: Annotated[int | None, _option("Training nodes in a step (cvd-pp).", _MODEL)] = None,
+    batch_size: Annotated[int | None, _option("Training nodes in a step (cvd-pp, khop).", _MODEL)] = None,
     alpha: Annotated[float | None, _option("Share of context in the attention.", _CAGAT)] = None,
     lam: Annotated[float | None, _option("Share of aggregated features.", _CAGAT)] = None,
     xi: Annotated[float | None, _option("Weight of the affinity.", _CAGAT)] = None,
@@ -55,6 +56,17 @@ def train(
     patience: Annotated[int | None, _option("Epochs to wait for a lower validation loss.", _FITTING)] = None,
     lr: Annotated[float | None, _option("Adam's learning rate.", _FITTING)] = None,
     weight_decay: Annotated[float | None, _option("Adam's L2 penalty.", _FITTING)] = None,
+    batching: Annotated[
+        str | None, _option("Steps on subgraphs, of parts or of neighbourhoods: cluster, khop.", _SCALE)
+    ] = None,
+    parts: Annotated[int | None, _option("Parts that the graph is cut into (cluster; default: 50).", _SCALE)] = None,
+    parts_per_batch: Annotated[int | None, _option("Parts in a batch (cluster; default: 10).", _SCALE)] = None,
+    hops: Annotated[
+        int | None, _option("How far neighbourhoods reach (khop; default: so far that they are exact).", _SCALE)
+    ] = None,
+    parallel: Annotated[
+        str | None, _option("What processes of torchrun share: data (the batches), graph (the nodes).", _SCALE)
+    ] = None,
     device: Annotated[str | None, _option("cpu, cuda and so on (default: a GPU if there is one).", _FITTING)] = None,
     threads: Annotated[int | None, _option("CPU threads (default: all).", _FITTING)] = None,
     deterministic: Annotated[
@@ -80,6 +92,8 @@ def train(
     What is not given is taken from the --config file, then from the model's preset (`cagat models`). The run directory
     gets config.yaml, metrics.jsonl, model.safetensors, checkpoint.pt, predictions.csv, curves.png and result.json.
 
+    Under `torchrun --nproc-per-node N -m cagat train ...` several processes share the work (--parallel).
+
     Ctrl-C stops after the current epoch and keeps the best weights; so does a kill, but for the last seconds. Exit
     codes: 0 done, 1 the input or the machine is at fault, 2 wrong usage, 3 the loss is no longer a number, 130
     interrupted.
@@ -87,13 +101,19 @@ def train(
     flags = {key: value for key, value in locals().items() if value is not None}
     for key in ("out", "config", "resume", "as_json"):
         flags.pop(key, None)
-    show_messages()
-    from cagat.cli.training_display import run_and_show
+    from cagat.cli.training_display import follow_quietly, run_and_show
+    from cagat.distributed import World
+    from cagat.training.freed_memory import keep_freed_memory
 
-    if resume is not None:
-        run_and_show(_resumed(resume, flags, out, config), as_json)
-        return
-    run_and_show(_started(flags, out, config), as_json)
+    keep_freed_memory()
+    with World.joined() as world:
+        if world.is_first:
+            show_messages()
+            run = _started(flags, out, config) if resume is None else _resumed(resume, flags, out, config)
+            code = run_and_show(run, as_json, world)
+        else:
+            code = follow_quietly(world)
+    raise typer.Exit(code)
 
 
 def _started(flags: dict[str, Any], out: Path | None, config_file: Path | None) -> Any:

@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.progress import Progress, TextColumn
 
 from cagat.cli.durations import duration
-from cagat.training import Epoch, Run, RunResult, Trainer
+from cagat.distributed import World
+from cagat.training import Epoch, Run, RunResult, Trainer, follow
 
 # Where there is no terminal, a line now and then says that the run is alive.
 _SECONDS_BETWEEN_LINES = 10.0
@@ -24,9 +25,10 @@ INTERRUPTED = 130
 class _Interruption:
     """Whether the user, or the system, wants the run to stop."""
 
-    def __init__(self) -> None:
+    def __init__(self, world: World) -> None:
         self.wanted = False
         self.in_epochs = False
+        self._world = world
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -36,6 +38,10 @@ class _Interruption:
         before = {number: signal.getsignal(number) for number in heard if signal.getsignal(number) != signal.SIG_IGN}
 
         def note(number: int, frame: Any) -> None:
+            if self._world.size > 1:
+                # torchrun passes on what the terminal has sent already, and all processes must stop at the same place.
+                self.wanted = True
+                return
             if self.wanted or not self.in_epochs:
                 raise KeyboardInterrupt
             self.wanted = True
@@ -89,13 +95,17 @@ class _Display:
         return f"at least {duration(left)} left"
 
 
-def run_and_show(run: Run, as_json: bool) -> None:
-    """Train, with progress on standard error and the result on standard output.
+def follow_quietly(world: World) -> int:
+    """Take part in the run of another process, and return the exit code; signals are wishes to stop, for all."""
+    interruption = _Interruption(world)
+    with interruption.listening():
+        follow(world, lambda: interruption.wanted)
+    return INTERRUPTED if interruption.wanted else 0
 
-    Raises:
-        typer.Exit: With code 130 if the run was interrupted.
-    """
-    interruption, display = _Interruption(), _Display(Console(stderr=True))
+
+def run_and_show(run: Run, as_json: bool, world: World) -> int:
+    """Train, with progress on standard error and the result on standard output, and return the exit code."""
+    interruption, display = _Interruption(world), _Display(Console(stderr=True))
 
     def after_epoch(epoch: Epoch, trainer: Trainer) -> None:
         interruption.in_epochs = True
@@ -103,19 +113,20 @@ def run_and_show(run: Run, as_json: bool) -> None:
 
     try:
         with interruption.listening(), display.bars:
-            result = run.train(after_epoch, lambda: interruption.wanted)
+            result = run.train(after_epoch, lambda: interruption.wanted, world)
     except KeyboardInterrupt:
         started = run.directory.config.exists()
         hint = f" Go on with: cagat train --resume {run.directory.path}" if started else ""
         typer.echo(f"Interrupted.{hint}", err=True)
-        raise typer.Exit(INTERRUPTED) from None
+        return INTERRUPTED
     if as_json:
         typer.echo(json.dumps(asdict(result)))
     else:
         _print(result)
     if result.test_accuracy is None:
         typer.echo(f"Interrupted. Go on with: cagat train --resume {result.run_dir}", err=True)
-        raise typer.Exit(INTERRUPTED)
+        return INTERRUPTED
+    return 0
 
 
 def _print(result: RunResult) -> None:

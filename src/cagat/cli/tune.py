@@ -24,12 +24,18 @@ def tune(
     jobs: Annotated[int, typer.Option(min=1, help="Processes that work at once.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="Of the search.")] = 0,
     space: Annotated[Path | None, typer.Option(help="A YAML file like configs/search.yaml: what to search.")] = None,
+    finalists: Annotated[
+        Path | None, typer.Option(help="Try nothing new: judge the best --trials of this earlier search again.")
+    ] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Where published graphs are looked for and put.")] = None,
 ) -> None:
     """Search for the configuration with the best mean validation accuracy.
 
     Only validation nodes judge, of splits with seeds from 100 on: the splits that tables report have smaller ones. The
     presets of the model are tried first. Interrupt at will and give the same command again to go on.
+
+    A search on few splits finds several good configurations and a lucky one: judge its best again on more splits or
+    graphs with --finalists.
 
     The directory gets best.yaml (for `cagat train --config`), search.png, trials.csv, and study.db and fits.jsonl, with
     which a search goes on.
@@ -51,6 +57,7 @@ def tune(
         jobs=jobs,
         seed=seed,
         space=space,
+        finalists=finalists,
         data_dir=None if data_dir is None else str(data_dir),
     )
     for name in options.datasets:

@@ -3,7 +3,7 @@
 from cagat.diffusion.attention_operator import AttentionOperator
 from cagat.diffusion.coefficients import Coefficients
 from cagat.diffusion.diffuse import Diffused, diffuse
-from cagat.diffusion.diffused_features import diffused_features
+from cagat.diffusion.diffused_features import attended_features, diffused_features
 from cagat.diffusion.edge_support import EdgeSupport
 from cagat.diffusion.full_support import FullSupport
 
@@ -13,6 +13,7 @@ __all__ = [
     "Diffused",
     "EdgeSupport",
     "FullSupport",
+    "attended_features",
     "diffuse",
     "diffused_features",
 ]

@@ -2,27 +2,28 @@
 
 from torch import Tensor
 
-from cagat.kernels import CSRGraph, spmm
+from cagat.kernels import CSRGraph
 
 
 class Chain:
     r"""The features :math:`V_0 = V` and :math:`V_i = \bar{A}^T V_{i-1}`, each made when it is first asked for.
 
-    All rounds that multiply the same features share one chain.
+    All rounds that multiply the same features share one chain. Its links are with halo, as products ask for them.
 
     Args:
         graph: The graph.
-        weights: The values of :math:`\bar{A}` in both orders.
+        normalization: How :math:`\bar{A}` is normalised.
         V: The features, of shape ``(n, heads or 1, C)``.
     """
 
-    def __init__(self, graph: CSRGraph, weights: tuple[Tensor, Tensor], V: Tensor) -> None:
+    def __init__(self, graph: CSRGraph, normalization: str, V: Tensor) -> None:
         self._graph = graph
-        self._weights = weights
-        self._links = [V]
+        self._normalization = normalization
+        self._links = [graph.with_halo(V)]
 
     def up_from(self, step: int) -> list[Tensor]:
         """The features ``V_step, ..., V_1, V_0``."""
         while len(self._links) <= step:
-            self._links.append(spmm(self._graph.pattern, self._weights, self._links[-1], transpose=True))
+            link = self._graph.spread(self._links[-1], self._normalization, transpose=True)
+            self._links.append(self._graph.with_halo(link))
         return self._links[step::-1]

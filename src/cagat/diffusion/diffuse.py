@@ -74,13 +74,12 @@ def diffuse(
         S.advance(Z, K * T)
         return Diffused(_mix(lam, S.matmul(Z), Z), S, Z)
 
-    weights = graph.transition(normalization, Z.dtype)
-    V, chain = Z, Chain(graph, weights, Z)
-    H = _mix(lam, spmm_heads(graph.pattern, G, Z), Z)
+    V, chain = Z, Chain(graph, normalization, Z)
+    H = _mix(lam, spmm_heads(graph.pattern, G, *chain.up_from(0)), Z)
     for _ in range(K):
         S.advance(H, T)
         if feedback:
-            V, chain = H, Chain(graph, weights, H)
+            V, chain = H, Chain(graph, normalization, H)
         H = _mix(lam, S.matmul(chain), Z)
     return Diffused(H, S, V)
 

@@ -3,9 +3,10 @@
 import torch
 from torch import Tensor
 
+from cagat.diffusion.attended_operator import attended_diffusion
+from cagat.diffusion.by_heads import features_by_heads
 from cagat.diffusion.coefficients import Coefficients, is_zero
-from cagat.diffusion.diffuse import diffuse
-from cagat.diffusion.fused_operator import as_tensors, fused_diffusion
+from cagat.diffusion.fused_operator import as_tensors, fused_diffusion, fused_problem
 from cagat.kernels import CSRGraph
 from cagat.kernels.row_layout import RowLayout
 
@@ -26,23 +27,76 @@ def diffused_features(
     """As :func:`~cagat.diffusion.diffuse`, where only the features are wanted and not the attention.
 
     What the paper does by default is one operator with a gradient written by hand. The other readings, learnt
-    coefficients and other devices than the CPU are made of single products.
+    coefficients, other devices than the CPU and graphs that are parted among processes are made of single products.
     """
-    alpha, lam, xi = coefficients
-    is_fixed = not any(isinstance(coefficient, Tensor) for coefficient in coefficients)
-    is_default = support == "full" and not feedback and (affinity == "edges" or is_zero(xi))
-    if is_fixed and is_default and _has_steps(Z, G, graph):
-        if lam == 0:
+    if G.dtype == Z.dtype and _is_fused(Z, graph, coefficients, support, affinity, feedback):
+        if coefficients.lam == 0:
             return Z.clone()
         tensors = as_tensors(graph, normalization, Z.dtype)
-        H: Tensor = fused_diffusion(tensors, Z, G, alpha, lam, xi, K, T)[0]
+        H: Tensor = fused_diffusion(tensors, Z, G, *coefficients, K, T)[0]
         return H
     switches = {"support": support, "affinity": affinity, "feedback": feedback, "normalization": normalization}
-    return diffuse(Z, G, graph, coefficients, K=K, T=T, **switches).H  # type: ignore[arg-type]
+    return features_by_heads(Z, G, graph, coefficients, K=K, T=T, **switches)
 
 
-def _has_steps(Z: Tensor, G: Tensor, graph: CSRGraph) -> bool:
+def attended_features(
+    Z: Tensor,
+    weights: tuple[Tensor, Tensor],
+    graph: CSRGraph,
+    coefficients: Coefficients,
+    *,
+    negative_slope: float,
+    dropout: float,
+    K: int,
+    T: int,
+    support: str = "full",
+    affinity: str = "edges",
+    feedback: bool = False,
+    normalization: str = "row",
+) -> Tensor | None:
+    """As :func:`diffused_features`, of GAT's attention between the features; ``None`` where that is not one operator.
+
+    Args:
+        Z: The features.
+        weights: The weights of targets and of sources in the logits, each of shape ``(1, heads, channels)``.
+        graph: The graph.
+        coefficients: Numbers.
+        negative_slope: LeakyReLU's slope.
+        dropout: The probability with which an entry of the attention is dropped.
+        K: The number of rounds.
+        T: The number of steps in a round.
+        support: See :class:`~cagat.CaGATConv`, as for all that follow.
+        affinity: As there.
+        feedback: As there.
+        normalization: As there.
+    """
+    # Imported here, so that importing cagat does not wait for the compiler.
+    from cagat.diffusion.fused_heads import keeps_results
+
+    if not _is_fused(Z, graph, coefficients, support, affinity, feedback):
+        return None
+    if coefficients.lam == 0 or dropout == 1:
+        return None
+    tensors = as_tensors(graph, normalization, Z.dtype)
+    if not keeps_results(fused_problem(tensors, Z, *coefficients, K, T)):  # type: ignore[arg-type]
+        return None
+    seed = torch.randint(0, 2**62, (1,)) if dropout > 0 else torch.zeros(1, dtype=torch.long)
+    H: Tensor = attended_diffusion(tensors, Z, *weights, seed, dropout, negative_slope, *coefficients, K, T)[0]
+    return H
+
+
+def _is_fused(
+    Z: Tensor, graph: CSRGraph, coefficients: Coefficients, support: str, affinity: str, feedback: bool
+) -> bool:
+    """Whether there is one operator for such a diffusion: it is what the paper does by default, on the CPU."""
+    if not graph.is_whole or any(isinstance(coefficient, Tensor) for coefficient in coefficients):
+        return False
+    is_default = support == "full" and not feedback and (affinity == "edges" or is_zero(coefficients.xi))
+    return is_default and _has_steps(Z, graph)
+
+
+def _has_steps(Z: Tensor, graph: CSRGraph) -> bool:
     """Whether row programs can work on such features and such a graph."""
-    if Z.device.type != "cpu" or Z.dtype not in (torch.float32, torch.float64) or G.dtype != Z.dtype:
+    if Z.device.type != "cpu" or Z.dtype not in (torch.float32, torch.float64):
         return False
     return RowLayout(Z.size(1), Z.size(2), Z.dtype).is_possible and graph.pattern.col.dtype == torch.int32

@@ -6,7 +6,7 @@ from torch import Tensor
 from cagat.diffusion.attention_operator import AttentionOperator
 from cagat.diffusion.chain import Chain
 from cagat.diffusion.coefficients import is_zero, over_channels
-from cagat.kernels import CSRGraph, sddmm_heads, spmm, spmm_heads
+from cagat.kernels import CSRGraph, sddmm_heads, spmm_heads
 
 
 class FullSupport(AttentionOperator):
@@ -46,7 +46,7 @@ class FullSupport(AttentionOperator):
         self._alpha = alpha
         self._xi = xi
         self._affinity = "none" if is_zero(xi) else affinity
-        self._weights = graph.transition(normalization, G.dtype)
+        self._normalization = normalization
         # A round: its number of steps, and what its affinity needs, B on the edges or the features H themselves.
         self._rounds: list[tuple[int, Tensor]] = []
 
@@ -64,20 +64,20 @@ class FullSupport(AttentionOperator):
             self._rounds.clear()
             steps = 1
         if self._affinity == "edges":
-            B = (1 - self._alpha) * self._G + self._xi * sddmm_heads(self.graph.pattern, H, H)
+            B = (1 - self._alpha) * self._G + self._xi * sddmm_heads(self.graph.pattern, H, self.graph.with_halo(H))
             self._rounds.append((steps, B))
         else:
             self._rounds.append((steps, H))
 
     def matmul(self, V: Tensor | Chain, *, transpose: bool = False) -> Tensor:
         """See :meth:`AttentionOperator.matmul`."""
-        chain = V if isinstance(V, Chain) else Chain(self.graph, self._weights, V)
+        chain = V if isinstance(V, Chain) else Chain(self.graph, self._normalization, V)
         if self._has_forgotten_G():
             (Y,) = self._sources(chain.up_from(0), transpose)
             return Y
         Y, *sources = self._sources(chain.up_from(self.num_steps), transpose)
         for source in sources:
-            context = spmm(self.graph.pattern, self._weights, Y)
+            context = self.graph.spread(self.graph.with_halo(Y), self._normalization)
             if isinstance(self._alpha, Tensor):
                 Y = torch.addcmul(source, self._alpha[:, None], context)
             else:
@@ -119,13 +119,14 @@ class FullSupport(AttentionOperator):
         start = 0 if self._has_forgotten_G() else 1
         remaining = 1 - over_channels(self._alpha)
         sources = products[:start] + [remaining * product for product in products[start:]]
-        if self._affinity == "full":
+        if self._affinity == "full" and self._rounds:
             xi = over_channels(self._xi)
             features = [H for steps, H in self._rounds for _ in range(steps)]
-            for i, H in enumerate(features, start):
-                # H (H^T V), from the right: d x d numbers a head instead of n x n.
-                affinity = torch.einsum("nhc,hcd->nhd", H, torch.einsum("nhc,nhd->hcd", H, upwards[i]))
-                sources[i] = sources[i] + xi * affinity
+            # H (H^T V), from the right: d x d numbers a head instead of n x n.
+            blocks = [torch.einsum("nhc,nhd->hcd", H, upwards[i][: H.size(0)]) for i, H in enumerate(features, start)]
+            summed = self.graph.summed(torch.stack(blocks)).unbind()
+            for i, (H, block) in enumerate(zip(features, summed, strict=True), start):
+                sources[i] = sources[i] + xi * torch.einsum("nhc,hcd->nhd", H, block)
         return sources
 
     def _wide(self, values: Tensor, factors: list[Tensor], transpose: bool) -> list[Tensor]:

@@ -22,34 +22,53 @@ def fused_backward(
     problem: FusedProblem, chain: Tensor, hidden: Tensor, B: Tensor, G: Tensor, grad: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The gradients at Z and at G, given what the forward pass kept and the gradient at H."""
-    return _Backward(problem, chain, hidden, B, problem.layout.values(G)).run(grad)
+    program, given = problem.program(), problem.layout.values(G)
+    G = problem.values()
+    program.pick(G, given, problem.order.entries)
+    dV, values = rounds_backward(problem, program, (chain, hidden, B), G, grad)
+    dZ = program.from_rows(dV, problem.order.nodes)
+    dG = torch.empty_like(values)
+    program.place(dG, values, problem.order.entries)
+    program.run()
+    return dZ(), problem.layout.unpadded(dG)
+
+
+def rounds_backward(
+    problem: FusedProblem, program: RowProgram, kept: tuple[Tensor, Tensor, Tensor], G: Tensor, grad: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Add the gradient of all rounds to a program.
+
+    Gives the gradients at Z, as rows, and at G, both in the local order; they are there when the program has been run.
+    """
+    return _Backward(problem, program, kept, G).add(grad)
 
 
 class _Backward:
-    def __init__(self, problem: FusedProblem, chain: Tensor, hidden: Tensor, B: Tensor, G: Tensor) -> None:
-        self._problem = problem
-        self._program = RowProgram(problem.order.pattern, problem.weights, problem.layout)
-        self._V, self._hidden, self._B, self._G = chain.unbind(), hidden.unbind(), B.unbind(), problem.values()
-        self._program.pick(self._G, G, problem.order.entries)
+    def __init__(
+        self, problem: FusedProblem, program: RowProgram, kept: tuple[Tensor, Tensor, Tensor], G: Tensor
+    ) -> None:
+        self._problem, self._program, self._G = problem, program, G
+        self._V, self._hidden, self._B = (tensor.unbind() for tensor in kept)
         self._dV = problem.rows(problem.depth + 1).unbind()
-        self._dG = problem.values().zero_()
-        self._has_dV = [False] * (problem.depth + 1)  # What has been written, and is from then on added to.
+        self._dG = problem.values()
+        # What has been written, and is from then on added to.
+        self._has_dV, self._has_dG = [False] * (problem.depth + 1), problem.has_affinity
+        if self._has_dG:
+            self._dG.zero_()
 
-    def run(self, grad: Tensor) -> tuple[Tensor, Tensor]:
+    def add(self, grad: Tensor) -> tuple[Tensor, Tensor]:
         problem, program = self._problem, self._program
         dH = problem.rows()
         program.to_rows(dH, grad, problem.order.nodes)
         if problem.rounds == 0:
             self._add_to_dG([dH], [self._V[0]], problem.lam)
+            if problem.lam != 1:
+                program.combine(self._dV[0], dH, 1 - problem.lam)
+                self._has_dV[0] = True
             self._add_to_dV(0, self._G, dH, problem.lam)
-            program.combine(self._dV[0], dH, 1 - problem.lam, add=self._dV[0])
         else:
             self._walk(dH)
-        dZ = program.from_rows(self._dV[0], problem.order.nodes)
-        dG = torch.empty_like(self._dG)
-        program.place(dG, self._dG, problem.order.entries)
-        program.run()
-        return dZ(), problem.layout.unpadded(dG)
+        return self._dV[0], self._dG
 
     def _walk(self, dH: Tensor) -> None:
         problem, program = self._problem, self._program
@@ -134,4 +153,5 @@ class _Backward:
 
     def _add_to_dG(self, D: list[Tensor], V: list[Tensor], scale: float) -> None:
         for ours, theirs in zip(D, V, strict=True):
-            self._program.inner(self._dG, ours, theirs, scale_x=scale, add=self._dG)
+            self._program.inner(self._dG, ours, theirs, scale_x=scale, add=self._dG if self._has_dG else None)
+            self._has_dG = True

@@ -38,16 +38,20 @@ class FusedResult(NamedTuple):
 
 def fused_forward(problem: FusedProblem, Z: Tensor, G: Tensor) -> FusedResult:
     """Run all rounds on features of shape ``(n, heads, channels)`` and attention of shape ``(entries, heads)``."""
-    alpha, lam, xi = problem.alpha, problem.lam, problem.xi
-    rounds, steps, layout = problem.rounds, problem.steps, problem.layout
-    kept_rounds = rounds if problem.has_affinity else 0
-    H, chain = problem.rows(), problem.rows(problem.depth + 1)
-    kept_hidden, kept_B = problem.rows(kept_rounds), problem.values(kept_rounds)
-    V, hidden, B = chain.unbind(), kept_hidden.unbind(), kept_B.unbind()
-    program = RowProgram(problem.order.pattern, problem.weights, layout)
-    given, G = layout.values(G), problem.values()
+    program, chain, given = problem.program(), problem.rows(problem.depth + 1), problem.layout.values(G)
+    G = problem.values()
     program.pick(G, given, problem.order.entries)
-    program.to_rows(V[0], Z, problem.order.nodes)
+    program.to_rows(chain[0], Z, problem.order.nodes)
+    return run_rounds(problem, program, chain, G)
+
+
+def run_rounds(problem: FusedProblem, program: RowProgram, chain: Tensor, G: Tensor) -> FusedResult:
+    """Add all rounds to a program that makes the first features of the chain, and the attention, and run it."""
+    alpha, lam, xi = problem.alpha, problem.lam, problem.xi
+    rounds, steps = problem.rounds, problem.steps
+    kept_rounds = rounds if problem.has_affinity else 0
+    H, kept_hidden, kept_B = problem.rows(), problem.rows(kept_rounds), problem.values(kept_rounds)
+    V, hidden, B = chain.unbind(), kept_hidden.unbind(), kept_B.unbind()
     for level in range(1, problem.depth + 1):
         program.aggregate(V[level], x=V[level - 1], transpose=True)
     if problem.has_affinity or rounds == 0:

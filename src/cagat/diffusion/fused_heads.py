@@ -13,7 +13,9 @@ from cagat.diffusion.fused_backward import fused_backward
 from cagat.diffusion.fused_forward import FusedResult, fused_forward
 from cagat.diffusion.fused_problem import FusedProblem
 
-# Above so many bytes nothing is kept, and heads are worked on in groups that take no more than that.
+# Above so many bytes nothing is kept, and heads are worked on in groups that take no more than that. Groups cost time
+# twice: the forward pass is repeated, and short rows come from main memory at half the speed of long ones
+# (docs/performance.md).
 RECOMPUTE_ABOVE = 2**30
 
 

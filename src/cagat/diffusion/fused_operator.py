@@ -14,10 +14,11 @@ from cagat.kernels.local_order import LocalOrder
 from cagat.kernels.row_layout import RowLayout
 
 
-def _problem(
+def fused_problem(
     graph: list[Tensor], Z: Tensor, alpha: float, lam: float, xi: float, rounds: int, steps: int
 ) -> FusedProblem:
-    order, weights = _graph(graph)
+    """What the operator's arguments ask for."""
+    order, weights = graph_of(graph)
     layout = RowLayout(Z.size(1), Z.size(2), Z.dtype)
     return FusedProblem.reduced(order, weights, layout, (alpha, lam, xi), rounds, steps)
 
@@ -33,7 +34,8 @@ def as_tensors(graph: CSRGraph, normalization: str, dtype: torch.dtype) -> list[
     ]
 
 
-def _graph(tensors: list[Tensor]) -> tuple[LocalOrder, tuple[Tensor, Tensor]]:
+def graph_of(tensors: list[Tensor]) -> tuple[LocalOrder, tuple[Tensor, Tensor]]:
+    """What :func:`as_tensors` took apart."""
     return LocalOrder(CSRPattern(*tensors[:5]), *tensors[5:8]), (tensors[8], tensors[9])
 
 
@@ -45,7 +47,7 @@ def fused_diffusion(
     # Imported here, so that importing cagat does not wait for the compiler.
     from cagat.diffusion.fused_heads import forward_by_heads
 
-    return forward_by_heads(_problem(graph, Z, alpha, lam, xi, rounds, steps), Z.detach(), G.detach())
+    return forward_by_heads(fused_problem(graph, Z, alpha, lam, xi, rounds, steps), Z.detach(), G.detach())
 
 
 @fused_diffusion.register_fake
@@ -54,7 +56,7 @@ def _(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     from cagat.diffusion.fused_heads import keeps_results
 
-    problem = _problem(graph, Z, alpha, lam, xi, rounds, steps)
+    problem = fused_problem(graph, Z, alpha, lam, xi, rounds, steps)
     H = torch.empty_like(Z, memory_format=torch.contiguous_format)
     if not keeps_results(problem):
         return H, Z.new_empty(0), Z.new_empty(0), Z.new_empty(0)
@@ -86,7 +88,7 @@ def fused_diffusion_gradients(
     """The gradients at Z and at G; itself not differentiable."""
     from cagat.diffusion.fused_heads import backward_by_heads
 
-    problem = _problem(graph, Z, alpha, lam, xi, rounds, steps)
+    problem = fused_problem(graph, Z, alpha, lam, xi, rounds, steps)
     return backward_by_heads(problem, (chain, hidden, B), Z.detach(), G.detach(), grad.detach())
 
 
@@ -133,7 +135,7 @@ def _differentiable_gradients(
     graph: list[Tensor], Z: Tensor, G: Tensor, numbers: list[Any], grad: Tensor
 ) -> tuple[Tensor, ...]:
     """The same gradients, through the rounds made of single products."""
-    order, weights = _graph(graph)
+    order, weights = graph_of(graph)
     alpha, lam, xi, rounds, steps = numbers
     ordered = CSRGraph.from_transition(order.pattern, weights)
     H = diffuse(Z[order.nodes], G[order.entries], ordered, Coefficients(alpha, lam, xi), K=rounds, T=steps).H

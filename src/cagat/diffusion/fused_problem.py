@@ -1,13 +1,16 @@
 """What a fused diffusion works on."""
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from torch import Tensor
 
 from cagat.kernels.local_order import LocalOrder
 from cagat.kernels.row_layout import RowLayout
 from cagat.kernels.scratch import scratch
+
+if TYPE_CHECKING:
+    from cagat.kernels.row_program import RowProgram
 
 
 class FusedProblem(NamedTuple):
@@ -89,6 +92,13 @@ class FusedProblem(NamedTuple):
     def blocks(self, round_: int) -> int:
         """How many rounds pass through the steps of a round: itself and, with context, all later ones."""
         return self.rounds - round_ + 1 if self.has_context else 1
+
+    def program(self) -> "RowProgram":
+        """An empty program on the graph."""
+        # Imported here, so that importing cagat does not wait for the compiler.
+        from cagat.kernels.row_program import RowProgram
+
+        return RowProgram(self.order.pattern, self.weights, self.layout)
 
     def rows(self, *levels: int) -> Tensor:
         """Uninitialised features, or levels of them."""

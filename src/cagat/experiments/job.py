@@ -7,6 +7,7 @@ from typing import Any
 
 from cagat.experiments.cell import Cell, reported_score
 from cagat.experiments.records import digest
+from cagat.models import card
 from cagat.training import DivergedError, TrainConfig
 
 
@@ -43,13 +44,13 @@ class Job:
             "labels": self.cell.labels,
             "split_seed": self.cell.seed,
             "initial_seed": self.cell.seed,
-            "config": digest({key: value for key, value in config.values().items() if key not in _ELSEWHERE}),
+            "config": digest({key: config.values()[key] for key in card(self.method).preset(self.preset)}),
         }
         return {**asked, "history": True} if self.history else asked
 
     def run(self, data_dir: str | None) -> dict[str, Any]:
         """Do it: accuracies, epochs, seconds and versions; a loss that is no number is a result, too."""
-        started = time.perf_counter()
+        started, cpu_started = time.perf_counter(), time.process_time()
         try:
             found, result = reported_score(self.values(), self.cell, data_dir)
         except DivergedError as error:
@@ -57,9 +58,9 @@ class Job:
         if self.history and result is not None:
             found["loss"] = [epoch.loss for epoch in result.history]
             found["val_loss_by_epoch"] = [epoch.val_loss for epoch in result.history]
-        versions = {name: version(name) for name in ("cagat", "torch", "torch_geometric")}
-        return {**found, "seconds": round(time.perf_counter() - started, 2), "versions": versions}
-
-
-# What the record has already, or what changes no number.
-_ELSEWHERE = {"model", "preset", "dataset", "labels", "seed", "data_dir", "device", "threads", "tensorboard"}
+        return {
+            **found,
+            "seconds": round(time.perf_counter() - started, 2),
+            "cpu_seconds": round(time.process_time() - cpu_started, 2),
+            "versions": {name: version(name) for name in ("cagat", "torch", "torch_geometric")},
+        }

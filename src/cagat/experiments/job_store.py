@@ -14,7 +14,8 @@ from cagat.experiments.records import Records, digest
 class JobStore:
     """The records of an experiment, and who is at work on what.
 
-    A job is claimed by a lock on a file, which the system takes back when its owner dies; so no claim goes stale.
+    A job is claimed by a lock on a file, which the system takes back when its owner dies; so no claim goes stale. On
+    several machines the directory must be on a file system whose locks hold for all of them, as those of NFS 4 do.
 
     Args:
         directory: The directory of the results, shared by all experiments: what one has done, another need not do.
@@ -24,13 +25,13 @@ class JobStore:
     def __init__(self, directory: Path, experiment: str) -> None:
         self.directory = directory
         self.records = Records(directory / f"{experiment}.jsonl")
-        others = sorted(path for path in directory.glob("*.jsonl") if path != self.records.path)
-        self._others = [Records(path) for path in others]
+        self._others: dict[Path, Records] = {}
+        self._refresh_others()
 
     def found(self, job: Job) -> dict[str, Any] | None:
         """What came of a job, if it was done, in this experiment or in another."""
         asked = job.asked()
-        answers = (records.get(asked) for records in (self.records, *self._others))
+        answers = (records.get(asked) for records in (self.records, *self._others.values()))
         return next((answer for answer in answers if answer is not None), None)
 
     def work(self, jobs: list[Job], data_dir: str | None) -> None:
@@ -43,10 +44,19 @@ class JobStore:
             with self._claim(job) as ours:
                 if not ours:
                     continue
-                # Somebody may have finished it between our look and our claim.
+                # Somebody may have finished it between our look and our claim, for this experiment or for another.
                 self.records.refresh()
+                self._refresh_others()
                 if self.records.get(asked) is None:
                     self.records.add(asked, self.found(job) or job.run(data_dir))
+
+    def _refresh_others(self) -> None:
+        """Take note of what other experiments have done meanwhile."""
+        for path in sorted(self.directory.glob("*.jsonl")):
+            if path in self._others:
+                self._others[path].refresh()
+            elif path != self.records.path:
+                self._others[path] = Records(path)
 
     @contextmanager
     def _claim(self, job: Job) -> Iterator[bool]:

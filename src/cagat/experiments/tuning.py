@@ -5,7 +5,7 @@ import math
 import multiprocessing
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -48,6 +48,8 @@ class TuneOptions:
         jobs: How many processes work at once; results do not depend on it.
         seed: Of the search itself.
         space: A file with the search space; ``None`` for `configs/search.yaml`.
+        finalists: The directory of an earlier search: nothing new is tried, but the best of its trials are judged
+            again, on what is asked here.
         data_dir: Where published graphs are looked for.
     """
 
@@ -62,6 +64,7 @@ class TuneOptions:
     jobs: int = 1
     seed: int = 0
     space: Path | None = None
+    finalists: Path | None = None
     data_dir: str | None = None
 
     def cells(self) -> list[Cell]:
@@ -94,7 +97,6 @@ class Search:
         """
         try:
             import optuna
-            from sqlalchemy import URL
         except ImportError as error:
             raise CagatError(
                 "cagat tune needs the package optuna. Install it with: pip install 'cagat[tune]'"
@@ -114,14 +116,14 @@ class Search:
         }
         with disk_errors(options.out):
             options.out.mkdir(parents=True, exist_ok=True)
-        database = URL.create("sqlite", database=str(options.out / "study.db")).render_as_string(hide_password=False)
+        # A trial is given up after its first fits if it is worse than half of the trials were then.
+        pruner = optuna.pruners.MedianPruner(n_startup_trials=10, n_warmup_steps=len(options.cells()) // 3)
         study = optuna.create_study(
             study_name="cagat",
-            storage=database,
+            storage=_database(options.out),
             direction="maximize",
             load_if_exists=True,
-            # A trial is given up after its first fits if it is worse than half of the trials were then.
-            pruner=optuna.pruners.MedianPruner(n_startup_trials=10, n_warmup_steps=len(options.cells()) // 3),
+            pruner=optuna.pruners.NopPruner() if options.finalists else pruner,
         )
         known = study.user_attrs.get("asked", asked)
         for key, value in asked.items():
@@ -170,20 +172,29 @@ class Search:
 
     def best(self) -> "optuna.trial.FrozenTrial | None":
         """The trial with the highest mean validation accuracy, of those that did all fits."""
-        complete = [trial for trial in self.study.trials if trial.state.name == "COMPLETE"]
-        return max(complete, key=lambda trial: trial.value or -math.inf, default=None)
+        return next(iter(_ranked(self.study)), None)
 
     def _prepare(self) -> None:
         """Let the presets be tried first, and what a kill left unfinished again."""
         import optuna
 
         if not self.study.trials:
-            for preset in card(self.options.model).presets.values():
-                self.study.enqueue_trial(self._space.contains(preset))
+            for values in self._first_tried():
+                self.study.enqueue_trial(self._space.contains(values))
         for trial in self.study.trials:
             if trial.state == optuna.trial.TrialState.RUNNING:
                 self.study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
                 self.study.enqueue_trial(trial.params)
+
+    def _first_tried(self) -> Iterable[Mapping[str, Any]]:
+        """The presets of the model, or the finalists."""
+        earlier = self.options.finalists
+        if earlier is None:
+            return card(self.options.model).presets.values()
+        finalists = [trial.params for trial in _ranked(_earlier_study(earlier))]
+        if len(finalists) < self.options.trials:
+            raise ConfigError(f"{earlier}: only {len(finalists)} trials did all their fits. Lower --trials to that.")
+        return finalists[: self.options.trials]
 
     def _score(self, trial: "optuna.Trial", workers: ProcessPoolExecutor, on_fit: Callable[[int, int], None]) -> float:
         """The mean validation accuracy over all cells."""
@@ -231,6 +242,28 @@ class Search:
             workers.shutdown(wait=False, cancel_futures=True)
             for child in set(multiprocessing.active_children()) - others:
                 child.kill()
+
+
+def _database(directory: Path) -> str:
+    from sqlalchemy import URL
+
+    return URL.create("sqlite", database=str(directory / "study.db")).render_as_string(hide_password=False)
+
+
+def _earlier_study(directory: Path) -> "optuna.Study":
+    import optuna
+
+    if not (directory / "study.db").is_file():
+        raise ConfigError(
+            f"{directory}: holds no search (there is no study.db). Name the --out of an earlier cagat tune."
+        )
+    return optuna.load_study(study_name="cagat", storage=_database(directory))
+
+
+def _ranked(study: "optuna.Study") -> list["optuna.trial.FrozenTrial"]:
+    """The trials that did all fits, the best first."""
+    complete = [trial for trial in study.trials if trial.state.name == "COMPLETE"]
+    return sorted(complete, key=lambda trial: trial.value or -math.inf, reverse=True)
 
 
 def _loaded(options: TuneOptions) -> Iterator[tuple[str, Data]]:

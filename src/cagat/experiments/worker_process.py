@@ -5,11 +5,14 @@ import signal
 import threading
 import time
 
+from cagat.training.freed_memory import keep_freed_memory
+
 _SECONDS_BETWEEN_LOOKS = 2.0
 
 
 def settle_as_worker() -> None:
-    """Leave Ctrl-C, which goes to all processes of a terminal, to the parent, and end when it ends, even if killed."""
+    """Keep freed memory, leave Ctrl-C, which goes to all of a terminal's processes, to the parent, and end with it."""
+    keep_freed_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = os.getppid()
 

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from cagat.kernels.csr_pattern import CSRPattern
 from cagat.kernels.local_order import LocalOrder
+from cagat.kernels.products import spmm
 
 NORMALIZATIONS = ("row", "sym")
 
@@ -140,6 +141,33 @@ class CSRGraph:
     def device(self) -> torch.device:
         """Where the graph lies."""
         return self.adjacency.device
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all nodes are here; of a graph that is parted among processes, each holds some."""
+        return True
+
+    @property
+    def node_places(self) -> Tensor | None:
+        """Which nodes of the whole graph these are, if it is parted."""
+        return None
+
+    @property
+    def entry_places(self) -> Tensor | None:
+        """Which entries of the whole graph these are, if it is parted."""
+        return None
+
+    def with_halo(self, x: Tensor) -> Tensor:
+        """Rows of nodes as the pattern's columns ask for them: with those of neighbours that other processes hold."""
+        return x
+
+    def summed(self, x: Tensor) -> Tensor:
+        """A sum over the nodes that are here as the sum over all nodes."""
+        return x
+
+    def spread(self, x: Tensor, normalization: str, *, transpose: bool = False) -> Tensor:
+        r"""The product :math:`\bar{A} x`, or :math:`\bar{A}^T x`, of rows that are :meth:`with_halo`."""
+        return spmm(self.pattern, self.transition(normalization, x.dtype), x, transpose=transpose)
 
     def transition(self, normalization: str, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         r"""The values of :math:`\bar{A}`, in the order of the entries and of the transpose's entries.

@@ -2,7 +2,8 @@
 
 torch draws one number after the other from one sequence: on PubMed the mask of G takes as long as several products.
 Here the fate of an element is a hash of its place and of a seed, which torch draws. Elements are then independent of
-each other, of threads and of vector lanes, and the backward pass makes the mask again instead of keeping it.
+each other, of threads and of vector lanes, and the backward pass makes the mask again instead of keeping it. And who
+holds only some rows of a matrix can draw the very mask that all of it would have got.
 """
 
 from typing import Any
@@ -13,34 +14,50 @@ from torch.library import custom_op
 from torch.nn import functional as F
 
 
-def dropout(x: Tensor, p: float, training: bool) -> Tensor:
-    """As :func:`torch.nn.functional.dropout`: each element is 0 with probability p, else divided by 1 - p."""
-    if not training or not 0 < p < 1 or x.device.type != "cpu" or x.dtype not in (torch.float32, torch.float64):
+def dropout(x: Tensor, p: float, training: bool, places: Tensor | None = None) -> Tensor:
+    """As :func:`torch.nn.functional.dropout`: each element is 0 with probability p, else divided by 1 - p.
+
+    Args:
+        x: What is dropped from.
+        p: With which probability.
+        training: Whether anything is dropped at all.
+        places: If ``x`` holds some rows of a larger matrix, which ones (int64): the elements then share the fate that
+            they have there, given the same seed.
+    """
+    if not training or not 0 < p < 1:
+        return F.dropout(x, p, training)
+    has_kernel = x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
+    if not has_kernel and places is None:
         return F.dropout(x, p, training)
     seed = torch.randint(0, 2**62, (1,))
-    dropped: Tensor = seeded_dropout(x, seed, p)
-    return dropped
+    if has_kernel:
+        dropped: Tensor = seeded_dropout(x, seed, p, places)
+        return dropped
+    assert places is not None
+    mask: Tensor = seeded_dropout(torch.ones(x.shape), seed, p, places.cpu())
+    return x * mask.to(x.device, x.dtype)
 
 
 @custom_op("cagat::dropout", mutates_args=())
-def seeded_dropout(x: Tensor, seed: Tensor, p: float) -> Tensor:
+def seeded_dropout(x: Tensor, seed: Tensor, p: float, places: Tensor | None = None) -> Tensor:
     """Dropout as the seed has it."""
     # Imported here, so that importing cagat does not wait for the compiler.
     from cagat.kernels import numba_products
 
-    return numba_products.dropout(x, int(seed), p)
+    return numba_products.dropout(x, int(seed), p, places)
 
 
-seeded_dropout.register_fake(lambda x, seed, p: torch.empty_like(x, memory_format=torch.contiguous_format))
+seeded_dropout.register_fake(lambda x, seed, p, places=None: torch.empty_like(x, memory_format=torch.contiguous_format))
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    ctx.save_for_backward(inputs[1])
-    ctx.p = inputs[2]
+    _, seed, ctx.p, places = inputs
+    ctx.save_for_backward(seed, places)
 
 
-def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-    return seeded_dropout(grad, ctx.saved_tensors[0], ctx.p), None, None
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    seed, places = ctx.saved_tensors
+    return seeded_dropout(grad, seed, ctx.p, places), None, None, None
 
 
 seeded_dropout.register_autograd(_backward, setup_context=_setup)

@@ -6,6 +6,7 @@ dimensions, so that the innermost loops run over adjacent numbers and become vec
 
 from typing import Any
 
+import numba
 import numpy as np
 
 from cagat.kernels.compiled import compiled
@@ -118,17 +119,32 @@ def edge_diffusion(
                     scratch[q, h] = 0
 
 
+@numba.njit(inline="always")
+def _hash(k: int, low: Any, high: Any) -> Any:
+    """Twice the last part of MurmurHash3, a permutation of 32 bits in which every bit depends on every other."""
+    h = np.uint32(np.uint32(k) ^ low)
+    h = np.uint32(np.uint32(h ^ (h >> np.uint32(16))) * np.uint32(0x85EBCA6B))
+    h = np.uint32(np.uint32(h ^ (h >> np.uint32(13))) * np.uint32(0xC2B2AE35))
+    h = np.uint32(h ^ (h >> np.uint32(16)) ^ high ^ np.uint32(k >> 32))
+    h = np.uint32(np.uint32(h ^ (h >> np.uint32(16))) * np.uint32(0x85EBCA6B))
+    h = np.uint32(np.uint32(h ^ (h >> np.uint32(13))) * np.uint32(0xC2B2AE35))
+    return np.uint32(h ^ (h >> np.uint32(16)))
+
+
 @compiled
 def dropout(x: Any, low: Any, high: Any, threshold: Any, scale: Any, out: Any, start: int, stop: int) -> None:
     """``out[k]`` is ``scale x[k]`` or zero, as the hash of k and of two seeds is above the threshold or not."""
     for k in range(start, stop):
-        # Twice the last part of MurmurHash3, a permutation of 32 bits in which every bit depends on every other.
-        h = np.uint32(np.uint32(k) ^ low)
-        h = np.uint32(np.uint32(h ^ (h >> np.uint32(16))) * np.uint32(0x85EBCA6B))
-        h = np.uint32(np.uint32(h ^ (h >> np.uint32(13))) * np.uint32(0xC2B2AE35))
-        h = np.uint32(h ^ (h >> np.uint32(16)) ^ high ^ np.uint32(k >> 32))
-        h = np.uint32(np.uint32(h ^ (h >> np.uint32(16))) * np.uint32(0x85EBCA6B))
-        h = np.uint32(np.uint32(h ^ (h >> np.uint32(13))) * np.uint32(0xC2B2AE35))
-        h = np.uint32(h ^ (h >> np.uint32(16)))
         # A product, so that NaN stays NaN even where it is dropped, as in torch.
-        out[k] = x[k] * (scale if h >= threshold else scale * 0)
+        out[k] = x[k] * (scale if _hash(k, low, high) >= threshold else scale * 0)
+
+
+@compiled
+def dropout_rows(
+    x: Any, places: Any, width: int, low: Any, high: Any, threshold: Any, scale: Any, out: Any, start: int, stop: int
+) -> None:
+    """As :func:`dropout`, where row r of ``x`` begins with row ``places[r]`` of a larger matrix of this width."""
+    for r in range(start, stop):
+        first = np.int64(places[r]) * width
+        for c in range(x.shape[1]):
+            out[r, c] = x[r, c] * (scale if _hash(first + c, low, high) >= threshold else scale * 0)

@@ -2,16 +2,16 @@
 
 import inspect
 import zlib
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
+from numba.np.numpy_support import carray
 
 from cagat.kernels import lanes as lanes_module
 from cagat.kernels import row_steps, softmax_steps
 from cagat.kernels import row_table as table
-from cagat.kernels.compiled import compiled
+from cagat.kernels.compiled import CFunction, compiled_for_c
 from cagat.kernels.lanes import fetch_add, give_way, index, pause, read
 
 # About as long as a block of rows takes.
@@ -19,7 +19,7 @@ _SPINS = 2_000
 
 
 @cache
-def interpreter(dtype: type[np.floating[Any]], lanes: int, heads: int) -> Callable[..., None]:
+def interpreter(dtype: type[np.floating[Any]], lanes: int, heads: int) -> CFunction:
     """What runs programs on rows in parts of ``lanes`` lanes, a multiple of ``heads``, both powers of two."""
     D, L, H = dtype, lanes, heads
     # The step with two sums has half the lanes for each, so that both fit into sixteen registers.
@@ -28,8 +28,12 @@ def interpreter(dtype: type[np.floating[Any]], lanes: int, heads: int) -> Callab
     # numba keeps compiled code until this file changes; what it calls is in others, whose text it is told here.
     sources = _fingerprint()
 
-    def run(steps: Any, counters: int, width: int, last: int) -> None:
-        """Take part in all steps. The counters, two a step, say how many blocks are taken and how many are done."""
+    def run(address: Any) -> None:
+        """Take part in all steps of a table, whose first line says what they have in common."""
+        head = carray(address, table.COLUMNS, np.int64)
+        # The counters, two a step, say how many blocks are taken and how many are done.
+        counters, width, last = head[table.COUNTERS], head[table.WIDTH], head[table.LAST]
+        steps = carray(address, (head[table.LINES], table.COLUMNS), np.int64)[1:]
         first_unfinished = sources - sources
         for s in range(len(steps)):
             step = steps[s]
@@ -59,8 +63,12 @@ def interpreter(dtype: type[np.floating[Any]], lanes: int, heads: int) -> Callab
                     softmax_steps.sums(step, start, stop, D, H)
                 elif step[table.OP] == table.PICK:
                     row_steps.pick(step, start, stop, D, H)
-                else:
+                elif step[table.OP] == table.PLACE:
                     row_steps.place(step, start, stop, D, H)
+                elif step[table.OP] == table.LOGITS:
+                    softmax_steps.logits(step, start, stop, width, D, L, H)
+                else:
+                    softmax_steps.add_logits(step, start, stop, width, D, L, H)
                 fetch_add(counters, 2 * s + 1, 1)
             if step[table.WAIT] != 0:
                 # Only blocks that somebody has taken are waited for: nobody has to come and help.
@@ -73,7 +81,7 @@ def interpreter(dtype: type[np.floating[Any]], lanes: int, heads: int) -> Callab
                     if spins > _SPINS:  # Whoever holds a block perhaps waits for this very core.
                         give_way()
 
-    return compiled(run)
+    return compiled_for_c(run)
 
 
 @cache

@@ -120,6 +120,16 @@ class RowProgram:
         """``out = scale_x x + scale_add add``."""
         self._append(Op.COMBINE, wait, False, 0, None, x, None, add, out, None, scale_x, 1.0, scale_add)
 
+    def logits(self, dst: Tensor, src: Tensor, x: Tensor, att_dst: Tensor, att_src: Tensor) -> None:
+        """The products of each row with two rows, for each head."""
+        weight = self._address(att_dst)
+        self._append(Op.LOGITS, True, False, weight, att_src, x, None, None, dst, src, 1.0, 1.0, 1.0)
+
+    def add_logits(self, out: Tensor, dst: Tensor, src: Tensor, att_dst: Tensor, att_src: Tensor) -> None:
+        """The transpose of :meth:`logits`, added to ``out``."""
+        weight = self._address(att_dst)
+        self._append(Op.ADD_LOGITS, True, False, weight, att_src, dst, src, None, out, None, 1.0, 1.0, 1.0)
+
     def softmax(self, out: Tensor, dst: Tensor, src: Tensor, edge: Tensor | None, slope: float) -> None:
         """GAT's attention, of logits that are vectors of heads."""
         self._append(Op.SOFTMAX, True, False, 0, None, dst, src, edge, out, None, slope, 1.0, 1.0)
@@ -185,17 +195,19 @@ class RowProgram:
         self._append(op, True, False, 0, nodes, x, None, None, out, None, 1.0, 1.0, 1.0)
 
     def run(self) -> None:
-        """Do all steps, in their order."""
+        """Do all steps, in their order; those that are added later are for the next call."""
         if not self._steps:
             return
-        steps = np.array(self._steps, dtype=np.int64)
-        steps[-1, Field.WAIT] = 1
-        counters = np.zeros(2 * len(steps), dtype=np.int64)
-        self._kept += (steps, counters)
         layout = self._layout
+        counters = np.zeros(2 * len(self._steps), dtype=np.int64)
+        head = (len(self._steps) + 1, counters.ctypes.data, layout.width, self._last)
+        table = np.array([head + (0,) * (len(Field) - len(head)), *self._steps], dtype=np.int64)
+        table[-1, Field.WAIT] = 1
+        self._kept += (table, counters)
+        self._steps = []
         run = interpreter(_NUMPY_TYPES[layout.dtype], layout.lanes, layout.padded_heads)
-        arguments = (steps, counters.ctypes.data, layout.width, self._last)
-        row_threads.together(run, arguments, self._threads if steps[:, Field.BLOCKS].max() > 1 else 1, keep=self)
+        threads = self._threads if table[1:, Field.BLOCKS].max() > 1 else 1
+        row_threads.together(run, table.ctypes.data, threads, keep=self)
 
     def _append(
         self,

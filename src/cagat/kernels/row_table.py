@@ -33,6 +33,10 @@ class Op(IntEnum):
     """``out[e] = x[values[e]]``, vectors of heads"""
     PLACE = 10
     """The reverse of PICK: ``out[values[e]] = x[e]``"""
+    LOGITS = 11
+    """``out[i] = <x[i], weight>`` and ``out2[i] = <x[i], values>``, for each head, where weight and values are rows"""
+    ADD_LOGITS = 12
+    """The transpose of LOGITS: ``out[i] += x[i] weight + y[i] values``, where x and y are vectors of heads"""
 
 
 class Field(IntEnum):
@@ -57,8 +61,23 @@ class Field(IntEnum):
     SCALE_ADD = 16
 
 
+class Head(IntEnum):
+    """The columns of the first line, which is not a step."""
+
+    LINES = 0
+    """How many lines there are, this one among them"""
+    COUNTERS = 1
+    """The address of the counters"""
+    WIDTH = 2
+    """How long a row of features is"""
+    LAST = 3
+    """The number of the last entry of the pattern"""
+
+
 # For compiled code.
+COLUMNS = len(Field)
+LINES, COUNTERS, WIDTH, LAST = (int(column) for column in Head)
 OP, WAIT, BLOCKS, BOUNDS, ROWPTR, COL, ORDER, WEIGHT, VALUES = (int(field) for field in list(Field)[:9])
 X, Y, ADD, OUT, OUT2, SCALE_X, SCALE_Y, SCALE_ADD = (int(field) for field in list(Field)[9:17])
 AGGREGATE, AGGREGATE_TWICE, INNER, COMBINE, TO_ROWS, FROM_ROWS = (int(op) for op in list(Op)[:6])
-SOFTMAX, SOFTMAX_BACKWARD, SUM, PICK, PLACE = (int(op) for op in list(Op)[6:])
+SOFTMAX, SOFTMAX_BACKWARD, SUM, PICK, PLACE, LOGITS, ADD_LOGITS = (int(op) for op in list(Op)[6:])

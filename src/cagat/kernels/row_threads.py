@@ -16,6 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cagat.kernels.compiled import CFunction
+from cagat.kernels.torch_threads import torch_threads
+
 # A block of rows with fewer scalar multiplications than this stays with the calling thread: on Cora's shared-weight
 # product two threads took as long as one or longer (two runs, one virtual machine), presumably for the waking.
 _SMALLEST_BLOCK = 600_000
@@ -64,16 +67,16 @@ class _Task:
 
 
 class _Invitation:
-    """A call of a function that other threads call, too."""
+    """A call of a C function that other threads call, too."""
 
-    def __init__(self, function: Callable[..., None], arguments: tuple[Any, ...], keep: Any) -> None:
+    def __init__(self, function: CFunction, argument: int, keep: Any) -> None:
         self._function = function
-        self._arguments = arguments
+        self._argument = argument
         self._keep = keep
 
     def take_part(self) -> None:
         """Help, if there is still something to do."""
-        self._function(*self._arguments)
+        self._function(self._argument)
 
 
 class RowThreads:
@@ -117,23 +120,28 @@ class RowThreads:
         task.take_part()
         task.wait()
 
-    def together(self, function: Callable[..., None], arguments: tuple[Any, ...], threads: int, keep: Any) -> None:
-        """Call ``function(*arguments)`` on several threads at once, which share out the work among themselves.
+    def together(self, function: CFunction, argument: int, threads: int, keep: Any) -> None:
+        """Call ``function(argument)`` on several threads at once, which share out the work among themselves.
 
-        The function must return to the caller only when all work is done, and must leave alone all but its arguments
-        if it is called after that: a thread that comes late finds nothing to do.
+        They are torch's threads where these can be had (:mod:`~cagat.kernels.torch_threads`), else ours. The function
+        must return to the caller only when all work is done, and must leave alone all but its argument if it is called
+        after that: a thread that comes late finds nothing to do.
 
         Args:
-            function: A compiled function that releases the GIL.
-            arguments: What it takes.
+            function: A compiled function.
+            argument: The address that it takes.
             threads: How many threads may call it.
             keep: What must live until the last of them is back.
         """
         if threads > 1:
+            run_on_torch = torch_threads()
+            if run_on_torch is not None:
+                run_on_torch(function, argument, threads, 0)
+                return
             tasks = self._queue_with_workers(threads - 1)
             for _ in range(threads - 1):
-                tasks.put(_Invitation(function, arguments, keep))
-        function(*arguments)
+                tasks.put(_Invitation(function, argument, keep))
+        function(argument)
 
     def _queue_with_workers(self, wanted: int) -> "SimpleQueue[_Task | _Invitation]":
         if self._workers < wanted:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from cagat.kernels import row_table as table
-from cagat.kernels.lanes import chosen, exp, index, inlined, load, store, zeros
+from cagat.kernels.lanes import chosen, exp, fold, index, inlined, load, store, tile, zeros
 
 _LESS, _NOT_MORE = 0, 1
 
@@ -15,6 +15,29 @@ def _logit(step: Any, own: Any, e: int, D: Any, H: int) -> Any:
     if step[table.ADD] != 0:
         logit += load(step[table.ADD], e * H, D, H)
     return logit
+
+
+@inlined
+def logits(step: Any, start: int, stop: int, width: int, D: Any, L: int, H: int) -> None:
+    """See :attr:`~cagat.kernels.row_table.Op.LOGITS`."""
+    for i in range(start, stop):
+        dst, src = zeros(D, H), zeros(D, H)
+        for part in range(0, width, L):
+            row = load(step[table.X], i * width + part, D, L)
+            dst += fold(row * load(step[table.WEIGHT], part, D, L), H)
+            src += fold(row * load(step[table.VALUES], part, D, L), H)
+        store(step[table.OUT], i * H, dst)
+        store(step[table.OUT2], i * H, src)
+
+
+@inlined
+def add_logits(step: Any, start: int, stop: int, width: int, D: Any, L: int, H: int) -> None:
+    """See :attr:`~cagat.kernels.row_table.Op.ADD_LOGITS`."""
+    for i in range(start, stop):
+        dst, src = tile(load(step[table.X], i * H, D, H), L), tile(load(step[table.Y], i * H, D, H), L)
+        for part in range(0, width, L):
+            total = dst * load(step[table.WEIGHT], part, D, L) + src * load(step[table.VALUES], part, D, L)
+            store(step[table.OUT], i * width + part, load(step[table.OUT], i * width + part, D, L) + total)
 
 
 @inlined

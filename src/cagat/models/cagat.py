@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from cagat.kernels import CSRGraph, dropout
+from cagat.kernels import CSRGraph
 from cagat.models.node_classifier import NodeClassifier
-from cagat.nn import AttentionRows, CaGATConv, SparseFeatures
+from cagat.models.reach import needs_degrees_at_its_end, reach_of
+from cagat.nn import AttentionRows, CaGATConv, SparseFeatures, feature_dropout
 from cagat.nn.arguments import as_features
 
 
@@ -97,6 +98,16 @@ class CaGAT(NodeClassifier):
         hidden = self._hidden(x, edge_index, edge_attr)
         return hidden.to_dense() if isinstance(hidden, SparseFeatures) else hidden
 
+    def reach(self) -> int | None:
+        """How many hops from a node its logits look; ``None`` if the affinity is taken on all pairs of nodes."""
+        hops = [reach_of(conv) for conv in self.convs if isinstance(conv, CaGATConv)]
+        if None in hops:
+            return None
+        # At the far end of the first layer there are degrees, for which one hop more must be there.
+        last = self.convs[0]
+        assert isinstance(last, CaGATConv)
+        return sum(hop for hop in hops if hop is not None) + int(needs_degrees_at_its_end(last))
+
     def attention(
         self,
         x: Tensor | SparseFeatures,
@@ -136,12 +147,8 @@ class CaGAT(NodeClassifier):
         self, x: Tensor | SparseFeatures, edge_index: Tensor | CSRGraph, edge_attr: Tensor | None
     ) -> Tensor | SparseFeatures:
         """The input of the last layer."""
-        x = self._drop(as_features(x))
+        places = edge_index.node_places if isinstance(edge_index, CSRGraph) else None
+        x = feature_dropout(x, self.dropout, self.training, places)
         for conv in list(self.convs)[:-1]:
-            x = self._drop(F.elu(conv(x, edge_index, edge_attr)))
+            x = feature_dropout(F.elu(conv(x, edge_index, edge_attr)), self.dropout, self.training, places)
         return x
-
-    def _drop(self, x: Tensor | SparseFeatures) -> Tensor | SparseFeatures:
-        if isinstance(x, SparseFeatures):
-            return x.dropout(self.dropout, self.training)
-        return dropout(x, self.dropout, self.training)

@@ -4,8 +4,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.nn import Linear
 
-from cagat.nn import SparseFeatures
-from cagat.nn.arguments import as_features
+from cagat.nn import SparseFeatures, feature_dropout
 
 
 class FeatureLinear(Linear):  # type: ignore[misc]
@@ -34,8 +33,8 @@ class FeatureLinear(Linear):  # type: ignore[misc]
 
     def forward(self, x: Tensor | SparseFeatures) -> Tensor:
         """The transformed features."""
-        features = as_features(x)
+        features = feature_dropout(x, self.dropout, self.training)
         if isinstance(features, SparseFeatures):
-            y = features.dropout(self.dropout, self.training).matmul(self.weight.t())
+            y = features.matmul(self.weight.t())
             return y if self.bias is None else y + self.bias
-        return F.linear(F.dropout(features, self.dropout, self.training), self.weight, self.bias)
+        return F.linear(features, self.weight, self.bias)

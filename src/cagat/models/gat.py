@@ -5,14 +5,19 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 from torch.nn import functional as F
-from torch_geometric.nn import GATConv, MessagePassing
+from torch_geometric.nn import MessagePassing
 
+from cagat.kernels import dropout
 from cagat.models.node_classifier import NodeClassifier
 from cagat.models.parameter_groups import decay_only, weights_of
+from cagat.nn import CaGATConv, SparseFeatures, feature_dropout
 
 
 class GAT(NodeClassifier):
-    r"""The two-layer network of `"Graph Attention Networks" <https://arxiv.org/abs/1710.10903>`_ with PyG's layers.
+    r"""The two-layer network of `"Graph Attention Networks" <https://arxiv.org/abs/1710.10903>`_ .
+
+    Its layers are PyG's :class:`~torch_geometric.nn.conv.GATConv` in parameters, their initialisation and results, by
+    our products, which take sparse features and are several times faster on bags of words.
 
     Args:
         in_channels: Number of input features.
@@ -24,12 +29,12 @@ class GAT(NodeClassifier):
         decay_biases: Whether biases decay, as in the authors' code, or only weights. (default: ``True``)
 
     Shapes:
-        - **input:** node features :math:`(n, F_{in})`; edges :math:`(2, |E|)`
+        - **input:** node features :math:`(n, F_{in})`, dense or sparse; edges :math:`(2, |E|)`
         - **output:** logits :math:`(n, F_{out})`
     """
 
+    takes_sparse = True
     takes_weights = False
-    layer: ClassVar[type[MessagePassing]] = GATConv
     hyperparameters: ClassVar[Mapping[str, str]] = {
         "hidden": "hidden_channels",
         "heads": "heads",
@@ -52,18 +57,22 @@ class GAT(NodeClassifier):
         self.dropout = dropout
         self.decay_biases = decay_biases
         self.conv1 = self.layer(in_channels, hidden_channels, heads, dropout=attention_dropout)
-        self.conv2 = self.layer(hidden_channels * heads, out_channels, heads=1, concat=False, dropout=attention_dropout)
+        self.conv2 = self.layer(hidden_channels * heads, out_channels, concat=False, dropout=attention_dropout)
 
-    def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+    @staticmethod
+    def layer(*args: Any, **kwargs: Any) -> MessagePassing:
+        """A layer with the arguments of GATConv: CaGAT's without its context."""
+        return CaGATConv(*args, **kwargs, alpha=0.0, xi=0.0, lam=1.0)
+
+    def forward(self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
         """The logits of all nodes; edge weights are not looked at."""
         logits: Tensor = self.conv2(self.embed(x, edge_index), edge_index)
         return logits
 
-    def embed(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+    def embed(self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
         """The output of the hidden layer."""
-        x = F.dropout(x, self.dropout, self.training)
-        x = F.elu(self.conv1(x, edge_index))
-        return F.dropout(x, self.dropout, self.training)
+        hidden = F.elu(self.conv1(feature_dropout(x, self.dropout, self.training), edge_index))
+        return dropout(hidden, self.dropout, self.training)
 
     def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
         """All parameters decay, or all that are not biases."""

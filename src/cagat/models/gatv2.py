@@ -23,6 +23,7 @@ class GATv2(GAT):
         - **output:** logits :math:`(n, F_{out})`
     """
 
+    takes_sparse = False
     layer = GATv2Conv
     hyperparameters: ClassVar[Mapping[str, str]] = {
         key: name for key, name in GAT.hyperparameters.items() if key != "decay_biases"

@@ -2,13 +2,11 @@
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 from torch_geometric.nn import SAGEConv
 
 from cagat.kernels import CSRGraph, prepare_graph, spmm
 from cagat.models.feature_linear import FeatureLinear
-from cagat.nn import SparseFeatures
-from cagat.nn.arguments import as_features
+from cagat.nn import SparseFeatures, feature_dropout
 
 
 class MeanConvolution(SAGEConv):  # type: ignore[misc]
@@ -40,7 +38,7 @@ class MeanConvolution(SAGEConv):  # type: ignore[misc]
     def forward(self, x: Tensor | SparseFeatures, edge_index: Tensor | CSRGraph) -> Tensor:
         """The convolved features."""
         # Both products take the same dropped features, as in the benchmark's code.
-        x = self._drop(as_features(x))
+        x = feature_dropout(x, self.dropout, self.training)
         graph = edge_index
         if not isinstance(graph, CSRGraph):
             graph = prepare_graph(graph, x.shape[0], dtype=self.lin_l.weight.dtype)
@@ -49,8 +47,3 @@ class MeanConvolution(SAGEConv):  # type: ignore[misc]
         y: Tensor = mean + self.lin_r(x)
         length: Tensor = torch.linalg.vector_norm(y, dim=1, keepdim=True)
         return y / length.clamp(min=1)
-
-    def _drop(self, x: Tensor | SparseFeatures) -> Tensor | SparseFeatures:
-        if isinstance(x, SparseFeatures):
-            return x.dropout(self.dropout, self.training)
-        return F.dropout(x, self.dropout, self.training)

@@ -53,6 +53,14 @@ class NodeClassifier(torch.nn.Module):
         """The hidden representation of all nodes, from which the last layer makes the logits."""
         raise NotImplementedError
 
+    def reach(self) -> int | None:
+        """How many hops from a node anything can be that its logits depend on; ``None`` if that is not known.
+
+        In the subgraph of all nodes within so many hops of some nodes, along edges in either direction, these have the
+        logits that they have in the whole graph.
+        """
+        return None
+
     def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
         """What Adam optimises, and with which weight decay."""
         return [{"params": list(self.parameters()), "weight_decay": weight_decay}]

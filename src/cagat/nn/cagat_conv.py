@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.parameter import UninitializedParameter
 from torch_geometric.utils import is_torch_sparse_tensor
 
-from cagat.diffusion import AttentionOperator, Diffused, EdgeSupport, diffuse, diffused_features
+from cagat.diffusion import AttentionOperator, Diffused, EdgeSupport, attended_features, diffuse, diffused_features
 from cagat.diffusion.coefficients import over_channels
 from cagat.kernels import CSRGraph, dropout, edge_softmax, prepare_graph
 from cagat.kernels.csr_graph import NORMALIZATIONS
@@ -198,10 +198,18 @@ class CaGATConv(ExplainedMessages):
         features = as_features(x)
         graph, edge_attr = self._prepare(features, edge_index, edge_attr, size)
         Z = self._transform(features)
-        G = self._attend(Z, graph, edge_attr)
-        G = dropout(G, self.dropout, self.training)
-        out = diffused_features(Z, G, graph, self.coefficients(), K=self.K, **self._reading())
-        if self.is_explained or return_attention_weights:
+        is_looked_into = self.is_explained or return_attention_weights
+        # Whoever looks into the layer must be shown the G that it works with, and dropout would give another one.
+        has_one_G = not (is_looked_into and self.training and self.dropout > 0)
+        fused = self._fused(Z, graph) if edge_attr is None and has_one_G else None
+        if fused is None or is_looked_into:
+            G = self._attend(Z, graph, edge_attr)
+            G = dropout(G, self.dropout, self.training, graph.entry_places)
+        if fused is None:
+            out = diffused_features(Z, G, graph, self.coefficients(), K=self.K, **self._reading())
+        else:
+            out = fused
+        if is_looked_into:
             diffused = self._diffuse(Z, G, graph, self.K)
         if self.is_explained:
             change = self.explained_change(diffused.S.on_edges(), diffused.V, graph)
@@ -321,7 +329,20 @@ class CaGATConv(ExplainedMessages):
         with torch.autocast(Z.device.type, enabled=False):
             dst, src = torch.chunk(Z.flatten(1) @ torch.cat(weights, dim=1), 2, dim=1)
         edge = None if edge_attr is None else self._edge_logits(graph, edge_attr)
-        return edge_softmax(graph.pattern, dst, src, edge, self.negative_slope)
+        return edge_softmax(graph.pattern, dst, graph.with_halo(src), edge, self.negative_slope)
+
+    def _fused(self, Z: Tensor, graph: CSRGraph) -> Tensor | None:
+        """The features after all rounds, without G, if there is an operator that makes them."""
+        return attended_features(
+            Z,
+            (self.att_dst, self.att_src),
+            graph,
+            self.coefficients(),
+            negative_slope=self.negative_slope,
+            dropout=self.dropout if self.training else 0.0,
+            K=self.K,
+            **self._reading(),
+        )
 
     def _edge_logits(self, graph: CSRGraph, edge_attr: Tensor) -> Tensor:
         """What the edge features add to the logits, at the entries of the graph."""

@@ -18,11 +18,14 @@ class SparseFeatures:
     Args:
         pattern: Where the features are that are not zero.
         values: The features there.
+        places: If these are some rows of a larger matrix whose dropout they shall share, the number that each value has
+            there.
     """
 
-    def __init__(self, pattern: CSRPattern, values: Tensor) -> None:
+    def __init__(self, pattern: CSRPattern, values: Tensor, places: Tensor | None = None) -> None:
         self.pattern = pattern
         self.values = values
+        self.places = places
 
     @classmethod
     def from_tensor(cls, x: Tensor) -> "SparseFeatures":
@@ -54,7 +57,22 @@ class SparseFeatures:
 
     def dropout(self, p: float, training: bool) -> "SparseFeatures":
         """Dropout of the values; zeros stay zeros whether they are dropped or not."""
-        return SparseFeatures(self.pattern, dropout(self.values, p, training))
+        return SparseFeatures(self.pattern, dropout(self.values, p, training, self.places), self.places)
+
+    def rows(self, nodes: Tensor, *, share_dropout: bool = False) -> "SparseFeatures":
+        """The features of some nodes.
+
+        Args:
+            nodes: Which, in the order in which they are wanted.
+            share_dropout: Whether, given the same seed, the same of their values are dropped as here; if not, the mask
+                is that of a matrix of their own.
+        """
+        start, count = self.pattern.rowptr.long()[nodes], self.pattern.rowptr.diff().long()[nodes]
+        row = torch.repeat_interleave(torch.arange(nodes.numel(), device=nodes.device), count)
+        before = count.cumsum(0) - count
+        entry = torch.arange(row.numel(), device=nodes.device) + (start - before)[row]
+        pattern = CSRPattern.from_sorted(row, self.pattern.col[entry].long(), nodes.numel(), self.shape[1])
+        return SparseFeatures(pattern, self.values[entry], entry if share_dropout else None)
 
     def matmul(self, weight: Tensor) -> Tensor:
         """The product with a dense matrix of shape ``(features, channels)``."""

@@ -3,10 +3,12 @@
 from cagat.training.config import TrainConfig
 from cagat.training.early_stopping import EarlyStopping
 from cagat.training.fit import FitResult, fit
+from cagat.training.follower import follow
 from cagat.training.outputs import RunResult
+from cagat.training.plans.full_batch import accuracy_of
 from cagat.training.run import Run
 from cagat.training.trained_run import TrainedRun
-from cagat.training.trainer import DivergedError, Epoch, FitOptions, Trainer, accuracy, accuracy_of
+from cagat.training.trainer import DivergedError, Epoch, FitOptions, Trainer, accuracy
 
 __all__ = [
     "DivergedError",
@@ -22,4 +24,5 @@ __all__ = [
     "accuracy",
     "accuracy_of",
     "fit",
+    "follow",
 ]

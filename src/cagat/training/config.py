@@ -41,7 +41,7 @@ class TrainConfig:
         attention_dropout: Dropout on the attention.
         decay_biases: Whether biases decay, too, in a model that leaves the choice.
         neighbours: How many neighbours of a node are sampled.
-        batch_size: Training nodes in a step.
+        batch_size: Training nodes in a step, of a model that samples, or of neighbourhoods.
         alpha: CaGAT's share of context; other models' share of what they start from.
         lam: Share of aggregated features.
         xi: Weight of the affinity.
@@ -52,6 +52,12 @@ class TrainConfig:
         feedback: Whether H is fed back.
         normalization: How A is normalised.
         learn_coefficients: Whether alpha, lam and xi are learnt.
+        batching: Whether an epoch takes steps on subgraphs: of parts of the graph, or of the neighbourhoods of training
+            nodes; ``None`` for the whole graph in each step.
+        parts: Into how many parts the graph is cut.
+        parts_per_batch: How many of them make a batch.
+        hops: How far neighbourhoods reach; ``None`` for as far as the model looks.
+        parallel: How several processes share the work: the batches (``"data"``) or the nodes (``"graph"``).
         device: A device of torch; ``None`` for a GPU if there is one.
         threads: CPU threads; ``None`` for as many as torch takes by itself.
         deterministic: Whether results must not depend on the number of threads.
@@ -88,6 +94,11 @@ class TrainConfig:
     feedback: bool | None = None
     normalization: Literal["row", "sym"] | None = None
     learn_coefficients: bool | None = None
+    batching: Literal["cluster", "khop"] | None = None
+    parts: int | None = None
+    parts_per_batch: int | None = None
+    hops: int | None = None
+    parallel: Literal["data", "graph"] | None = None
     device: str | None = None
     threads: int | None = None
     deterministic: bool = False
@@ -128,13 +139,16 @@ class TrainConfig:
         known = card(self.model)
         preset = known.preset(self.preset)
         for key, value in given.items():
-            if value is not None and key in _MODEL_KEYS and key not in preset:
+            is_of_batching = key == "batch_size" and self.batching == "khop"
+            if value is not None and key in _MODEL_KEYS and key not in preset and not is_of_batching:
                 raise ConfigError(
                     f"The model {self.model} has no {key} ({key}={value!r} was given). It takes {', '.join(preset)}."
                 )
-        filled = self.values() | {key: value for key, value in preset.items() if getattr(self, key) is None}
-        config = type(self)(**filled | {"preset": self.preset or known.default})
+        filled = {key: value for key, value in preset.items() if getattr(self, key) is None}
+        filled |= {key: value for key, value in _BATCHING.get(self.batching, {}).items() if getattr(self, key) is None}
+        config = type(self)(**self.values() | filled | {"preset": self.preset or known.default})
         config._check_ranges()
+        config._check_scale()
         return config
 
     def values(self) -> dict[str, Any]:
@@ -158,11 +172,36 @@ class TrainConfig:
                 bounds = f"at least {least}" if math.isinf(most) else f"from {least} to {most}"
                 raise ConfigError(f"{key} must be {bounds}, but is {value}.")
 
+    def _check_scale(self) -> None:
+        """Refuse what does not go together about batches and processes."""
+        for key, batching in (("parts", "cluster"), ("parts_per_batch", "cluster"), ("hops", "khop")):
+            if getattr(self, key) is not None and self.batching != batching:
+                raise ConfigError(f"{key}={getattr(self, key)} has no meaning without --batching {batching}.")
+        if self.parallel == "data" and self.batching is None:
+            raise ConfigError("--parallel data shares batches, so there must be some. Add --batching cluster.")
+        if self.parallel == "graph" and self.batching is not None:
+            raise ConfigError(
+                "--parallel graph computes the whole graph in each step, without batches. Leave --batching out, or use "
+                "--parallel data."
+            )
+        if self.parallel == "graph" and (self.model != "cagat" or self.support != "full"):
+            raise ConfigError(
+                f"--parallel graph computes the model cagat with --support full, but not {self.model}"
+                f"{'' if self.support is None else f' with --support {self.support}'}. Use --batching cluster "
+                "--parallel data."
+            )
+
 
 _MODEL_KEYS = frozenset(field.name for field in fields(TrainConfig)) - {
     "dataset", "data_dir", "model", "preset", "labels", "val_labels", "seed",
-    "device", "threads", "deterministic", "tensorboard",
+    "device", "threads", "deterministic", "tensorboard", "batching", "parts", "parts_per_batch", "hops", "parallel",
 }  # fmt: skip
+
+# What batches are made of if nothing else is said.
+_BATCHING: dict[str | None, dict[str, int]] = {
+    "cluster": {"parts": 50, "parts_per_batch": 10},
+    "khop": {"batch_size": 64},
+}
 
 # What the paper and PyG call them.
 _CALLED_OTHERWISE = {"K": "rounds", "T": "steps", "lambda": "lam", "hidden_channels": "hidden", "num_layers": "layers"}
@@ -188,6 +227,9 @@ _RANGES: dict[str, tuple[float, float]] = {
     "xi": (0, 1e30),
     "rounds": (0, math.inf),
     "steps": (0, math.inf),
+    "parts": (1, math.inf),
+    "parts_per_batch": (1, math.inf),
+    "hops": (1, math.inf),
     "threads": (1, 4096),
 }
 

@@ -4,15 +4,16 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import torch
+from torch import Tensor
 from torch.nn import functional as F
 
 from cagat.training.config import TrainConfig
 from cagat.training.curves import draw_curves
+from cagat.training.plans.full_batch import accuracy_of
 from cagat.training.predictions import Predictions
 from cagat.training.problem import Problem
 from cagat.training.run_directory import RunDirectory
-from cagat.training.trainer import Trainer, accuracy_of
+from cagat.training.trainer import Trainer
 from cagat.training.weights_file import Description, weights_are_whole, write_weights
 from cagat.whole_file import put_whole
 
@@ -42,12 +43,11 @@ def write_outputs(
 ) -> RunResult:
     """Put the best weights back and write their files; those of a run that goes on later are written again then."""
     finished = trainer.finished
-    trainer.finish()
+    logits, report = last_words(trainer)
     graph, best = problem.graph, trainer.best
+    assert logits is not None, "the process that writes has the logits"
     assert best is not None
     assert problem.split is not None
-    with torch.no_grad():
-        logits = trainer.model(*trainer.inputs).cpu()
     val = problem.part("val")
     # Of a finished run, and of no other, the labels of test nodes are looked at.
     result = RunResult(
@@ -66,9 +66,17 @@ def write_outputs(
     write_weights(directory.model, trainer.model, _description(config, problem))
     Predictions.from_logits(logits, graph, graph.class_names, problem.split).write(directory.predictions)
     draw_curves(trainer.history, best.number, directory.curves)
+    if report is not None:
+        put_whole(directory.parallel, json.dumps(report, indent=1) + "\n")
     if finished:
         put_whole(directory.result, json.dumps(asdict(result)) + "\n")
     return result
+
+
+def last_words(trainer: Trainer) -> tuple[Tensor | None, dict[str, Any] | None]:
+    """Put the best weights back; the logits, and what there is to say about processes. All of them must call it."""
+    trainer.finish()
+    return trainer.logits(), trainer.plan.report()
 
 
 def read_result(directory: RunDirectory) -> RunResult | None:

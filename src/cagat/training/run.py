@@ -9,16 +9,19 @@ import torch
 
 from cagat import __version__
 from cagat.data.loading import is_name
+from cagat.distributed import World
 from cagat.errors import ConfigError
 from cagat.training.compute import chosen_device, computing, random_numbers_of_its_own
 from cagat.training.config import TrainConfig
 from cagat.training.config_file import config_text, read_config
+from cagat.training.follower import Beginning
 from cagat.training.outputs import RunResult, read_result, write_outputs
-from cagat.training.problem import Problem, fresh_model
+from cagat.training.problem import Problem
 from cagat.training.run_directory import RunDirectory, RunError, metrics_line
 from cagat.training.saved_state import SavedState
 from cagat.training.scalars import Scalars
 from cagat.training.trainer import DivergedError, Epoch, Trainer
+from cagat.training.trainer_for import trainer_for
 from cagat.whole_file import WriteError, disk_errors, put_whole
 
 
@@ -87,6 +90,7 @@ class Run:
         self,
         on_epoch: Callable[[Epoch, Trainer], None] | None = None,
         should_stop: Callable[[], bool] = lambda: False,
+        world: World | None = None,
     ) -> RunResult:
         """Train until the end or until it should stop, and write the files.
 
@@ -95,13 +99,16 @@ class Run:
         Args:
             on_epoch: Called after each epoch.
             should_stop: Asked after each epoch whether to stop for now.
+            world: The processes that share the work, of which this is the first; the others
+                :func:`~cagat.training.follow`.
 
         Raises:
             CagatError: The graph, the model or the directory cannot be used, or the loss is no longer a number.
         """
         assert self.config.threads is not None
         assert self.config.device is not None
-        device = torch.device(self.config.device)
+        world = world or World()
+        device = torch.device(world.device(self.config.device))
         with (
             self.directory.locked(),
             computing(self.config.threads, self.config.deterministic),
@@ -109,12 +116,10 @@ class Run:
         ):
             if not self._resumed:
                 self.directory.require_free()
+            world.share(self.config.values())
             problem = Problem.load(self.config)
             self.config = replace(self.config, labels=problem.labels, val_labels=problem.val_labels)
-            torch.manual_seed(self.config.seed)
-            model, inputs = fresh_model(self.config, problem.graph, device)
-            train, val = (problem.part(name).to(device) for name in ("train", "val"))
-            trainer = Trainer(model, inputs, train, val, self.config.fit_options())
+            trainer = trainer_for(self.config, problem, device, world)
             state = SavedState(self.directory, self.config, problem.fingerprint())
             loaded = state.load(trainer)
             if len(trainer.history) > trainer.options.epochs:
@@ -127,13 +132,15 @@ class Run:
             ) as scalars:
                 # Only now, when all that can be refused has been: what has a configuration can be resumed.
                 put_whole(self.directory.config, _config_text(self.config))
-                if trainer.finished and (known := read_result(self.directory)) is not None:
+                known = read_result(self.directory) if trainer.finished else None
+                world.share(Beginning(trainer.state_dict() if loaded else None, known is not None))
+                if known is not None:
                     return known
                 self.directory.result.unlink(missing_ok=True)
                 self.directory.rewrite_metrics(trainer.history)
                 if not loaded:
                     state.save(trainer, 0.0)
-                self._go_on(problem, trainer, state, scalars, on_epoch, should_stop)
+                self._go_on(problem, trainer, state, scalars, on_epoch, lambda: world.any(should_stop()))
             return write_outputs(self.directory, self.config, problem, trainer, state.seconds)
 
     def _go_on(

@@ -33,13 +33,15 @@ class RunDirectory:
         self.model = path / "model.safetensors"
         self.predictions = path / "predictions.csv"
         self.curves = path / "curves.png"
+        self.parallel = path / "parallel.json"
         self.result = path / "result.json"
         self.tensorboard = path / "tensorboard"
 
     @property
     def files(self) -> tuple[Path, ...]:
         """All files that a run writes again and again or at its end."""
-        return (self.config, self.metrics, self.checkpoint, self.model, self.predictions, self.curves, self.result)
+        written_at_the_end = (self.model, self.predictions, self.curves, self.parallel, self.result)
+        return (self.config, self.metrics, self.checkpoint, *written_at_the_end)
 
     def require_free(self) -> None:
         """Raise unless a new run can be put here without overwriting anything.

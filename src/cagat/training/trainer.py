@@ -1,7 +1,6 @@
 """Training, one epoch at a time."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ from torch import Tensor
 from cagat.errors import CagatError
 from cagat.models import Labelled, NodeClassifier
 from cagat.training.early_stopping import EarlyStopping
+from cagat.training.plans.full_batch import FullBatch, accuracy_of
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,7 @@ class Trainer:
         train: The training nodes and their classes.
         val: The validation nodes and their classes.
         options: How to fit.
+        plan: How an epoch goes over the graph. (default: all of it in every step)
     """
 
     def __init__(
@@ -75,13 +76,14 @@ class Trainer:
         train: Labelled,
         val: Labelled,
         options: FitOptions | None = None,
+        plan: FullBatch | None = None,
     ) -> None:
         self.model = model
         self.inputs = inputs
+        self.plan = plan or FullBatch(model, inputs, train, val)
         self.options = options or FitOptions()
         self.history: list[Epoch] = []
         self._train = train
-        self._val = val
         self._stopping = EarlyStopping(self.options.patience)
         self._optimizer: torch.optim.Adam | None = None
         if not model.solved_at_once:
@@ -114,10 +116,9 @@ class Trainer:
         loss = self._learn(number)
         with torch.no_grad():
             self.model.eval()
-            logits = None if self.model.labels_at_the_end else self.model(*self.inputs)
-            val_loss = _checked(self.model.stopping_loss(self.inputs, logits, self._val), "validation loss", number)
-            found = math.nan if logits is None else accuracy_of(logits, self._val)
-        epoch = Epoch(number, loss, val_loss, found)
+            found = self.plan.validate()
+            val_loss = _checked(found.loss, "validation loss", number)
+        epoch = Epoch(number, loss, val_loss, math.nan if found.accuracy is None else found.accuracy)
         self._stopping.update(number, val_loss, self.model)
         self.history.append(epoch)
         return epoch
@@ -128,6 +129,11 @@ class Trainer:
         if not self.model.solved_at_once:
             self.model.solve(self.inputs, self._train)
         self.model.eval()
+
+    @torch.no_grad()
+    def logits(self) -> Tensor | None:
+        """The logits of all nodes, on the CPU; in a process that does not write, nothing."""
+        return self.plan.logits()
 
     def state_dict(self) -> dict[str, Any]:
         """All that the next epoch depends on, as tensors and plain values."""
@@ -159,18 +165,19 @@ class Trainer:
             self.model.solve(self.inputs, self._train)
             self.model.eval()
             with torch.no_grad():
-                losses = [_checked(loss, "training loss", number) for loss in self._losses()]
-            return sum(losses) / len(losses)
+                losses = [_checked(loss, "training loss", number) for loss in self.plan.losses(number)]
+            return self.plan.mean(losses)
         losses = []
-        for loss in self._losses():
-            losses.append(_checked(loss, "training loss", number))
+        for loss in self.plan.losses(number):
+            value = self.plan.value(loss)
+            known = self.plan.every_process_knows_each_loss
+            losses.append(_checked(value, "training loss", number) if known else value.item())
             self._optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
+            self.plan.gradients_are_there()
             self._optimizer.step()
-        return sum(losses) / len(losses)
-
-    def _losses(self) -> Iterator[Tensor]:
-        return self.model.losses(self.inputs, self._train)
+        self.plan.epoch_is_over(self._optimizer)
+        return _checked(torch.tensor(self.plan.mean(losses), dtype=torch.float64), "training loss", number)
 
 
 @torch.no_grad()
@@ -178,11 +185,6 @@ def accuracy(model: NodeClassifier, inputs: tuple[Any, ...], labelled: Labelled)
     """The share of the nodes whose class the model finds."""
     model.eval()
     return accuracy_of(model(*inputs), labelled)
-
-
-def accuracy_of(logits: Tensor, labelled: Labelled) -> float:
-    """The share of the nodes whose class has the largest logit."""
-    return (logits[labelled.nodes].argmax(dim=1) == labelled.classes).double().mean().item()
 
 
 def _checked(loss: Tensor, name: str, epoch: int) -> float:

@@ -1,8 +1,10 @@
 """What the layer and its training cost, beside others, measured interleaved in one run: issue 'Performance'."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from cagat.errors import DatasetError
+from cagat.experiments.bench.dgl_layer import measure_dgl, why_without_dgl
 from cagat.experiments.bench.epochs import measure_epochs
 from cagat.experiments.bench.layers import measure_alternatives, measure_layers, measure_reference
 from cagat.experiments.bench.measurement import Budget, Measurement
@@ -17,6 +19,7 @@ def measure(
     compare: bool = False,
     repeats: int = 30,
     threads: tuple[int, ...] = (1, 2),
+    dgl_python: Path | None = None,
     left_out: Callable[[str], None] = lambda reason: None,
 ) -> Iterator[Measurement]:
     """All rows, one after the other.
@@ -26,7 +29,8 @@ def measure(
         compare: Also the layers that users would pick instead.
         repeats: How often each side is measured at the most; slow cases are measured less often.
         threads: The numbers of threads.
-        left_out: Told why rows are left out, if their graph cannot be had.
+        dgl_python: The Python of an environment that has DGL, to compare with that, too.
+        left_out: Told why rows are left out, if their graph or their peer cannot be had.
     """
     budget = Budget(1.5 if quick else 6.0, repeats)
     parts: list[Iterator[Measurement]] = []
@@ -34,10 +38,14 @@ def measure(
         parts.append(measure_layers(name, threads, budget))
         if compare:
             parts.append(measure_alternatives(name, threads, budget))
+            if dgl_python is not None:
+                parts.append(measure_dgl(name, threads, budget, dgl_python, left_out))
         if not quick:
             parts.append(measure_epochs(name, threads, budget))
     if not quick:
-        parts += [measure_reference(threads), measure_memory(), measure_scale(max(threads))]
+        parts += [measure_reference(threads), measure_memory(), measure_scale(max(threads), left_out)]
+    if compare and dgl_python is None:
+        left_out(why_without_dgl())
     for part in parts:
         yield from _unless_absent(part, left_out)
 

@@ -25,18 +25,18 @@ _LAYERS: dict[str, tuple[dict[str, Any], dict[str, tuple[float, float]]]] = {
 
 def measure_layers(dataset: str, threads: tuple[int, ...], budget: Budget) -> Iterator[Measurement]:
     """Forward and backward of 64 -> 8 heads x 8 units, ours and PyG's GATConv in turn on the same prepared graph."""
-    prepared, x = _inputs(dataset)
+    prepared, x = layer_inputs(dataset)
     for number in threads:
         for case, (options, limits) in _LAYERS.items():
             ours, peer = CaGATConv(64, 8, 8, **options), GATConv(64, 8, 8, add_self_loops=False)
             target, aim = limits.get(dataset, (None, None))
-            steps = _step(ours, x, prepared), _step(peer, x, prepared.edge_index)
+            steps = layer_step(ours, x, prepared), layer_step(peer, x, prepared.edge_index)
             yield compare(f"{case}, {dataset}", number, steps[0], "PyG GATConv", steps[1], budget, target, aim)
 
 
 def measure_alternatives(dataset: str, threads: tuple[int, ...], budget: Budget) -> Iterator[Measurement]:
     """The layer beside what users would pick instead; APPNP propagates what a linear layer gives, ten times."""
-    prepared, x = _inputs(dataset)
+    prepared, x = layer_inputs(dataset)
     others: dict[str, Callable[[], torch.nn.Module]] = {
         "PyG GATConv": lambda: GATConv(64, 8, 8, add_self_loops=False),
         "PyG GATv2Conv": lambda: GATv2Conv(64, 8, 8, add_self_loops=False),
@@ -44,8 +44,8 @@ def measure_alternatives(dataset: str, threads: tuple[int, ...], budget: Budget)
     }
     for number in threads:
         for name, make in others.items():
-            step = _step(make(), x, prepared.edge_index)
-            ours = _step(CaGATConv(64, 8, 8), x, prepared)
+            step = layer_step(make(), x, prepared.edge_index)
+            ours = layer_step(CaGATConv(64, 8, 8), x, prepared)
             yield compare(f"compared: layer, {dataset}", number, ours, name, step, budget)
 
 
@@ -55,7 +55,7 @@ def measure_reference(threads: tuple[int, ...]) -> Iterator[Measurement]:
     The reference takes its heads one after the other, a quarter of a minute each: all of them would take eight times
     as long, and the ratio would be an eighth.
     """
-    prepared, x = _inputs("cora")
+    prepared, x = layer_inputs("cora")
     conv = CaGATConv(64, 8, 8)
     A, edge = reference.dense_adjacency(prepared.edge_index[:, : prepared.num_given], prepared.num_nodes)
 
@@ -67,7 +67,7 @@ def measure_reference(threads: tuple[int, ...]) -> Iterator[Measurement]:
 
     for number in threads:
         case, peer = "layer against dense, cora", "our dense reference, one head of eight"
-        yield compare_with_slow(case, number, _step(conv, x, prepared), peer, dense, 1 / 50, 1 / 300)
+        yield compare_with_slow(case, number, layer_step(conv, x, prepared), peer, dense, 1 / 50, 1 / 300)
 
 
 class _LinearAPPNP(torch.nn.Module):
@@ -81,14 +81,17 @@ class _LinearAPPNP(torch.nn.Module):
         return out
 
 
-def _inputs(dataset: str) -> tuple[CSRGraph, Tensor]:
+def layer_inputs(dataset: str) -> tuple[CSRGraph, Tensor]:
+    """A prepared graph and features for it."""
     graph = data.load(dataset)
     torch.manual_seed(0)
     x = torch.randn(graph.num_nodes, 64, requires_grad=True)
     return CSRGraph.from_edge_index(graph.edge_index, graph.num_nodes), x
 
 
-def _step(layer: torch.nn.Module, *inputs: Any) -> Callable[[], None]:
+def layer_step(layer: torch.nn.Module, *inputs: Any) -> Callable[[], None]:
+    """Forward and backward of a layer."""
+
     def step() -> None:
         layer.zero_grad()
         layer(*inputs).sum().backward()

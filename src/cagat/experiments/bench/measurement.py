@@ -71,7 +71,7 @@ def compare(
     """Measure two sides in turn, so that what disturbs the machine disturbs both alike."""
     with threads_set_to(threads):
         ours_ms, theirs_ms = _interleaved(ours, theirs, budget=budget)
-    return _row(case, threads, ours_ms, peer, theirs_ms, target, aim)
+    return row_of(case, threads, ours_ms, peer, theirs_ms, target, aim)
 
 
 def compare_with_slow(
@@ -89,18 +89,19 @@ def compare_with_slow(
         before = [milliseconds(ours) for _ in range(5)]
         theirs_ms = milliseconds(theirs)
         after = [milliseconds(ours) for _ in range(5)]
-    return _row(case, threads, before + after, peer, [theirs_ms], target, aim)
+    return row_of(case, threads, before + after, peer, [theirs_ms], target, aim)
 
 
-def _row(
+def row_of(
     case: str,
     threads: int,
     ours_ms: list[float],
     peer: str,
     theirs_ms: list[float],
-    target: float | None,
-    aim: float | None,
+    target: float | None = None,
+    aim: float | None = None,
 ) -> Measurement:
+    """The row that two lists of times make."""
     return Measurement(
         case=case,
         threads=threads,
@@ -131,6 +132,11 @@ def milliseconds(step: Callable[[], object]) -> float:
     started = time.perf_counter()
     step()
     return 1000 * (time.perf_counter() - started)
+
+
+def times_of(step: Callable[[], object], budget: Budget) -> list[float]:
+    """How long a step takes, again and again."""
+    return _interleaved(step, budget=budget)[0]
 
 
 def _interleaved(*steps: Callable[[], object], budget: Budget) -> list[list[float]]:

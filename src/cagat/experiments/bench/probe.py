@@ -11,12 +11,19 @@ from pathlib import Path
 
 import psutil
 import torch
+from torch_geometric.nn import GATConv
 
 from cagat import data, models
 from cagat.experiments.bench.epochs import training_step
+from cagat.experiments.bench.layers import layer_step
 from cagat.experiments.bench.measurement import milliseconds
 from cagat.kernels import CSRGraph
+from cagat.memory import require_memory
 from cagat.nn import CaGATConv, SparseFeatures
+
+# Copies of features that PyG's GATConv holds for each edge, forward and backward: messages before and after they are
+# weighted, their gradients, and a product on the way to the gradient of the weights; one more to be safe.
+_EDGE_FEATURES = 6
 
 
 def main(what: str, dataset: str, threads: int) -> None:
@@ -26,14 +33,16 @@ def main(what: str, dataset: str, threads: int) -> None:
     graph = data.load(dataset, sparse=dataset == "pubmed")
     prepared = CSRGraph.from_edge_index(graph.edge_index, graph.num_nodes)
     _warm_up()
-    if what == "layer":
-        conv = CaGATConv(64, 8, 8)
+    if what in ("layer", "peer"):
         x = torch.randn(graph.num_nodes, 64, requires_grad=True)
-
-        def step() -> None:
-            conv.zero_grad()
-            conv(x, prepared).sum().backward()
-
+        if what == "layer":
+            prepared.local_order()  # Made once for a graph, as the graph is; not a part of the step.
+            step = layer_step(CaGATConv(64, 8, 8), x, prepared)
+        else:
+            # Several features of every edge at once; on a machine that is too small others would be killed for it.
+            needed = _EDGE_FEATURES * prepared.num_entries * 64 * x.element_size()
+            require_memory(needed, "PyG's GATConv", "Measure it on a machine with more memory.")
+            step = layer_step(GATConv(64, 8, 8, add_self_loops=False), x, prepared.edge_index)
         repeats = 1 if graph.num_edges > 1_000_000 else 20
     else:
         features = SparseFeatures.from_tensor(graph.x) if graph.x.layout != torch.strided else graph.x

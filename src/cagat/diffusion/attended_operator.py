@@ -1,0 +1,140 @@
+"""GAT's attention and the fused rounds as a torch operator."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.library import custom_op
+
+from cagat.diffusion.coefficients import Coefficients
+from cagat.diffusion.diffuse import diffuse
+from cagat.diffusion.fused_operator import fused_problem, graph_of
+from cagat.kernels import CSRGraph
+from cagat.kernels.dropout import seeded_dropout
+from cagat.kernels.products import edge_softmax
+
+
+@custom_op("cagat::attended_diffusion", mutates_args=())
+def attended_diffusion(
+    graph: list[Tensor],
+    Z: Tensor,
+    att_dst: Tensor,
+    att_src: Tensor,
+    seed: Tensor,
+    p: float,
+    slope: float,
+    alpha: float,
+    lam: float,
+    xi: float,
+    rounds: int,
+    steps: int,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The features after all rounds, and what the gradient needs: see :class:`FusedResult`, :class:`MadeAttention`."""
+    # Imported here, so that importing cagat does not wait for the compiler.
+    from cagat.diffusion.attended_rounds import AttentionWeights, attended_forward
+
+    problem = fused_problem(graph, Z, alpha, lam, xi, rounds, steps)
+    weights = AttentionWeights(att_dst.detach(), att_src.detach(), slope, p, int(seed))
+    result, attention = attended_forward(problem, Z.detach(), weights)
+    return (*result, *attention)
+
+
+@attended_diffusion.register_fake
+def _(
+    graph: list[Tensor],
+    Z: Tensor,
+    att_dst: Tensor,
+    att_src: Tensor,
+    seed: Tensor,
+    p: float,
+    slope: float,
+    alpha: float,
+    lam: float,
+    xi: float,
+    rounds: int,
+    steps: int,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    problem = fused_problem(graph, Z, alpha, lam, xi, rounds, steps)
+    kept, heads, entries = problem.rounds if problem.has_affinity else 0, problem.layout.padded_heads, graph[1].size(0)
+    row = (Z.size(0), problem.layout.width)
+    return (
+        torch.empty_like(Z, memory_format=torch.contiguous_format),
+        Z.new_empty(problem.depth + 1, *row),
+        Z.new_empty(kept, *row),
+        Z.new_empty(kept, entries, heads),
+        Z.new_empty(2, Z.size(0), heads),
+        Z.new_empty(entries, heads),
+        Z.new_empty(entries, heads) if p > 0 else Z.new_empty(0),
+    )
+
+
+@custom_op("cagat::attended_diffusion_backward", mutates_args=())
+def attended_diffusion_gradients(
+    graph: list[Tensor],
+    Z: Tensor,
+    att_dst: Tensor,
+    att_src: Tensor,
+    seed: Tensor,
+    p: float,
+    slope: float,
+    alpha: float,
+    lam: float,
+    xi: float,
+    rounds: int,
+    steps: int,
+    kept: list[Tensor],
+    grad: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients at Z and at the weights of the attention; itself not differentiable."""
+    from cagat.diffusion.attended_rounds import AttentionWeights, MadeAttention, attended_backward
+
+    problem = fused_problem(graph, Z, alpha, lam, xi, rounds, steps)
+    weights = AttentionWeights(att_dst.detach(), att_src.detach(), slope, p, int(seed))
+    chain, hidden, B, *attention = kept
+    return attended_backward(problem, (chain, hidden, B), MadeAttention(*attention), weights, grad.detach())
+
+
+@attended_diffusion_gradients.register_fake
+def _(graph: list[Tensor], Z: Tensor, att_dst: Tensor, att_src: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
+    gradients = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in (Z, att_dst, att_src))
+    return tuple(gradients)  # type: ignore[return-value]
+
+
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    graph, Z, att_dst, att_src, seed, *numbers = inputs
+    ctx.save_for_backward(*graph, Z, att_dst, att_src, seed, *output[1:])
+    ctx.numbers = numbers
+    ctx.mark_non_differentiable(*output[1:])
+    ctx.set_materialize_grads(False)
+
+
+def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Any, ...]:
+    saved = ctx.saved_tensors
+    graph, (Z, att_dst, att_src, seed), kept = list(saved[:10]), saved[10:14], list(saved[14:])
+    nothing = (None,) * 8
+    if grad is None:
+        return ([None] * len(graph), None, None, None, *nothing)
+    if torch.is_grad_enabled():  # Somebody wants to differentiate the gradient: backward(create_graph=True).
+        gradients = _differentiable_gradients(graph, Z, att_dst, att_src, seed, ctx.numbers, grad)
+    else:
+        gradients = attended_diffusion_gradients(graph, Z, att_dst, att_src, seed, *ctx.numbers, kept, grad)
+    return ([None] * len(graph), *gradients, *nothing)
+
+
+def _differentiable_gradients(
+    graph: list[Tensor], Z: Tensor, att_dst: Tensor, att_src: Tensor, seed: Tensor, numbers: list[Any], grad: Tensor
+) -> tuple[Tensor, ...]:
+    """The same gradients, through single products."""
+    order, transition = graph_of(graph)
+    p, slope, alpha, lam, xi, rounds, steps = numbers
+    ordered, V = CSRGraph.from_transition(order.pattern, transition), Z[order.nodes]
+    dst, src = ((V * weights).sum(dim=-1) for weights in (att_dst, att_src))
+    G = edge_softmax(order.pattern, dst, src, None, slope)
+    if p > 0:
+        G = seeded_dropout(G, seed, p, order.entries)
+    H = diffuse(V, G, ordered, Coefficients(alpha, lam, xi), K=rounds, T=steps).H
+    inputs = (Z, att_dst, att_src)
+    return torch.autograd.grad(H[order.nodes_back], inputs, grad, create_graph=True, materialize_grads=True)
+
+
+attended_diffusion.register_autograd(_backward, setup_context=_setup)

@@ -1,0 +1,151 @@
+"""The part of a graph that one process holds."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from cagat.distributed.halo import Halo
+from cagat.distributed.world import World
+from cagat.errors import ConfigError
+from cagat.kernels import CSRGraph, CSRPattern, spmm
+
+Weights = tuple[Tensor, Tensor]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PartedGraph(CSRGraph):
+    r"""Whole rows of :math:`A` and of :math:`A^T`, those of the nodes that this process holds.
+
+    The columns of its patterns are these nodes and, after them, the halo: their neighbours in other processes. Layers
+    that ask the graph for halo rows and for sums over all nodes compute on it just what they compute on the whole
+    graph.
+
+    Attributes:
+        halo: The neighbours in other processes, and how their rows are had.
+        own: The nodes of the whole graph that are here, ascending.
+        own_entries: The entries of the whole graph that are here.
+        pattern_t: The rows of the transpose.
+        normalization: Which normalisation :attr:`weights` have.
+        weights: The values of :math:`\bar{A}` at the entries of ``pattern``, in both orders.
+        weights_t: Those of :math:`\bar{A}^T` at the entries of :attr:`pattern_t`.
+    """
+
+    halo: Halo
+    own: Tensor
+    own_entries: Tensor
+    pattern_t: CSRPattern
+    normalization: str
+    weights: Weights
+    weights_t: Weights
+
+    @classmethod
+    def of(
+        cls, graph: CSRGraph, owner: Tensor, world: World, *, normalization: str = "row", dtype: torch.dtype
+    ) -> "PartedGraph":
+        """Take the part of one process out of a graph.
+
+        Args:
+            graph: The whole graph, on the CPU.
+            owner: The process that holds each node.
+            world: The processes.
+            normalization: The normalisation that layers will ask for.
+            dtype: The dtype of their features.
+        """
+        row, col = graph.pattern.rows(), graph.pattern.col.long()
+        halo = Halo.of(row, col, owner, world)
+        own = (owner == world.rank).nonzero().flatten()
+        place = torch.full((graph.num_nodes,), -1)
+        place[torch.cat([own, halo.nodes])] = torch.arange(own.numel() + halo.nodes.numel())
+        values = graph.transition(normalization, torch.float64)[0]
+        pattern, entries = _rows_of(row, col, owner == world.rank, place, own.numel(), halo)
+        pattern_t, entries_t = _rows_of(col, row, owner == world.rank, place, own.numel(), halo)
+        none = torch.empty(0, dtype=torch.long)
+        return cls(
+            pattern=pattern,
+            adjacency=graph.adjacency[entries],
+            edge_index=none.expand(2, 0),
+            entry=none,
+            num_given=0,
+            has_added_loops=graph.has_added_loops,
+            halo=halo,
+            own=own,
+            own_entries=entries,
+            pattern_t=pattern_t,
+            normalization=normalization,
+            weights=_in_both_orders(pattern, values[entries].to(dtype)),
+            weights_t=_in_both_orders(pattern_t, values[entries_t].to(dtype)),
+        )
+
+    @property
+    def is_whole(self) -> bool:
+        """Not as far as operators know that work on whole graphs, even in a world of one."""
+        return False
+
+    @property
+    def node_places(self) -> Tensor:
+        """Which nodes of the whole graph these are."""
+        return self.own
+
+    @property
+    def entry_places(self) -> Tensor:
+        """Which entries of the whole graph these are."""
+        return self.own_entries
+
+    def with_halo(self, x: Tensor) -> Tensor:
+        """Rows of the nodes here, and after them those of the halo, which other processes send."""
+        return self.halo.around(x)
+
+    def summed(self, x: Tensor) -> Tensor:
+        """The sum over the processes."""
+        return self.halo.summed(x)
+
+    def spread(self, x: Tensor, normalization: str, *, transpose: bool = False) -> Tensor:
+        """See :meth:`CSRGraph.spread`."""
+        if normalization != self.normalization:
+            raise ValueError(f"the graph was parted for normalization={self.normalization!r}, not {normalization!r}")
+        if transpose:
+            return spmm(self.pattern_t, self.weights_t, x)
+        return spmm(self.pattern, self.weights, x)
+
+    def transition(self, normalization: str, dtype: torch.dtype) -> Weights:
+        """Refused: who asks for the matrix itself would need rows that other processes hold.
+
+        Raises:
+            ConfigError: Always.
+        """
+        raise ConfigError(
+            'A graph that is parted among processes takes support="full" only, since S on the edges would need the '
+            "neighbours of neighbours. Use --support full, or --parallel data."
+        )
+
+    def to(self, device: torch.device | str) -> "PartedGraph":
+        """The same part on another device."""
+        return replace(
+            self,
+            pattern=self.pattern.to(device),
+            adjacency=self.adjacency.to(device),
+            edge_index=self.edge_index.to(device),
+            entry=self.entry.to(device),
+            halo=self.halo.to(device),
+            own=self.own.to(device),
+            own_entries=self.own_entries.to(device),
+            pattern_t=self.pattern_t.to(device),
+            weights=(self.weights[0].to(device), self.weights[1].to(device)),
+            weights_t=(self.weights_t[0].to(device), self.weights_t[1].to(device)),
+        )
+
+
+def _rows_of(
+    row: Tensor, col: Tensor, is_own: Tensor, place: Tensor, num_own: int, halo: Halo
+) -> tuple[CSRPattern, Tensor]:
+    """The rows that are ours, in our numbering, and the entries of the whole matrix that are in them."""
+    entries = is_own[row].nonzero().flatten()
+    ours, theirs = place[row[entries]], place[col[entries]]
+    width = num_own + halo.nodes.numel()
+    order = torch.argsort(ours * width + theirs)
+    return CSRPattern.from_sorted(ours[order], theirs[order], num_own, width), entries[order]
+
+
+def _in_both_orders(pattern: CSRPattern, values: Tensor) -> Weights:
+    return values, values[pattern.perm_t.long()]

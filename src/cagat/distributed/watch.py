@@ -1,0 +1,149 @@
+"""Noticing that another process has died, and saying which."""
+
+import contextlib
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+
+import psutil
+import torch.distributed as dist
+
+from cagat.errors import CagatError
+
+_SECONDS_BETWEEN_LOOKS = 0.5
+# A process on another machine is given up when it has said nothing for so long.
+SILENCE = 12.0
+# How long a process whose communication failed waits to learn who is to blame.
+_SECONDS_FOR_A_VERDICT = SILENCE + 4.0
+_STORE_TIMEOUT = timedelta(seconds=10)
+
+_LEFT = "left"
+
+
+class Watch:
+    """Tells the other processes that this one is alive, and ends it when one of them is not.
+
+    Each process counts in a store that all see. The count of one that died stands still; on the same machine its
+    process is also looked for, which is faster. Who notices first writes down the verdict, so that those who die of the
+    first death are not taken for its cause.
+
+    Args:
+        rank: The number of this process.
+        size: The number of processes.
+    """
+
+    def __init__(self, rank: int, size: int) -> None:
+        self.rank = rank
+        # A connection of its own: that of the process group may be waiting for something when it matters.
+        address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+        store = dist.TCPStore(  # type: ignore[attr-defined]
+            address, port, is_master=False, timeout=_STORE_TIMEOUT, wait_for_workers=False
+        )
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        self._store = dist.PrefixStore(f"cagat-watch-{attempt}", store)  # type: ignore[attr-defined]
+        self._where = f"{address}:{port}"
+        self._host = socket.gethostname()
+        self._beats = 0
+        self._others = [other for other in range(size) if other != rank]
+        self._heard = dict.fromkeys(self._others, (b"", time.monotonic()))
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._look_again_and_again, name="cagat-watch", daemon=True)
+
+    @classmethod
+    @contextlib.contextmanager
+    def over(cls, rank: int, size: int) -> Iterator[None]:
+        """Watch the other processes for as long as this one works with them."""
+        watch = cls(rank, size)
+        watch._say(watch._alive())
+        dist.barrier()  # From here on, everybody has said something.
+        watch._thread.start()
+        try:
+            yield
+        except BaseException as error:
+            watch._explain(error)
+            raise
+        else:
+            dist.barrier()
+        finally:
+            watch._leave()
+
+    def _explain(self, error: BaseException) -> None:
+        """Tell the others why this process ends; if others are to blame, the watch ends it meanwhile."""
+        if _is_of_communication(error):
+            time.sleep(_SECONDS_FOR_A_VERDICT)
+        reason = str(error) or type(error).__name__
+        with contextlib.suppress(RuntimeError):
+            self._store.compare_set("verdict", "", f"Rank {self.rank} ended: {reason}")
+
+    def _leave(self) -> None:
+        self._ending.set()
+        self._thread.join()
+        with contextlib.suppress(RuntimeError):  # The store may have ended with its process.
+            self._say(_LEFT)
+
+    def _alive(self) -> str:
+        self._beats += 1
+        return f"{self._beats} {os.getpid()} {self._host}"
+
+    def _say(self, words: str) -> None:
+        self._store.set(str(self.rank), words)
+
+    def _look_again_and_again(self) -> None:
+        while not self._ending.wait(_SECONDS_BETWEEN_LOOKS):
+            try:
+                self._say(self._alive())
+                verdict = self._verdict()
+            except RuntimeError:
+                verdict = f"The store at {self._where}, on the machine of rank 0, does not answer: rank 0 has died"
+            if verdict is not None and not self._ending.is_set():
+                self._end(verdict)
+
+    def _verdict(self) -> str | None:
+        if self._store.check(["verdict"]):
+            return str(self._store.get("verdict").decode())
+        dead = self._first_dead()
+        return None if dead is None else str(self._store.compare_set("verdict", "", dead).decode())
+
+    def _first_dead(self) -> str | None:
+        now = time.monotonic()
+        for other, words in zip(self._others, self._store.multi_get([str(o) for o in self._others]), strict=True):
+            if words == _LEFT.encode():
+                continue
+            known, since = self._heard[other]
+            if words != known:
+                self._heard[other] = (words, now)
+                since = now
+            _, process, host = words.decode().split(" ", 2)
+            if host == self._host and not _is_alive(int(process)):
+                return f"Rank {other} (process {process} on {host}) has died"
+            if now - since > SILENCE:
+                return f"Rank {other} (process {process} on {host}) has not answered for {now - since:.0f} s"
+        return None
+
+    def _end(self, verdict: str) -> None:
+        print(
+            f"Error: {verdict.rstrip('.')}. Rank {self.rank} stops, too. When the cause is gone, go on with: "
+            "cagat train --resume DIR",
+            file=sys.stderr,
+            flush=True,
+        )
+        # The main thread may wait for the dead process, and then nothing else would end it.
+        os._exit(1)
+
+
+def _is_of_communication(error: BaseException) -> bool:
+    """Whether another process may be to blame; gloo raises plain RuntimeErrors, so that only their text tells."""
+    words = ("gloo", "nccl", "peer", "connection", "timed out")
+    is_candidate = isinstance(error, RuntimeError) and not isinstance(error, CagatError)
+    return is_candidate and any(word in str(error).lower() for word in words)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        return bool(psutil.Process(process).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False

@@ -1,0 +1,139 @@
+"""The processes that work together, and what they tell each other."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from cagat.distributed.traffic import Traffic
+from cagat.distributed.watch import Watch
+from cagat.errors import ConfigError
+
+T = TypeVar("T")
+
+
+@dataclass
+class World:
+    """All processes that train one model, seen from one of them; alone, it is a world of one.
+
+    Attributes:
+        rank: The number of this process.
+        size: The number of processes.
+        traffic: What this process has handed over so far.
+    """
+
+    rank: int = 0
+    size: int = 1
+    traffic: Traffic = field(default_factory=Traffic)
+
+    @classmethod
+    @contextlib.contextmanager
+    def joined(cls) -> "Iterator[World]":
+        """Join the world that `torchrun` describes in the environment, or be alone where there is none.
+
+        Communication is by gloo between CPUs and by nccl between GPUs. While the world lasts, each process watches the
+        others: when one dies, all end within seconds with a message that names it.
+        """
+        if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
+            yield cls()
+            return
+        dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+        try:
+            world = cls(dist.get_rank(), dist.get_world_size())
+            with Watch.over(world.rank, world.size):
+                yield world
+        finally:
+            dist.destroy_process_group()
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is the process that reads and writes the run directory."""
+        return self.rank == 0
+
+    def device(self, name: str) -> str:
+        """The device of this process, where each process of a machine has a GPU of its own."""
+        if self.size == 1 or torch.device(name).type != "cuda":
+            return name
+        local, count = int(os.environ.get("LOCAL_RANK", self.rank)), torch.cuda.device_count()
+        if local >= count:
+            raise ConfigError(
+                f"Rank {self.rank} has no GPU of its own: there are {count} on this machine. Start fewer processes "
+                "with --nproc-per-node, or use --device cpu."
+            )
+        return f"cuda:{local}"
+
+    def share(self, value: T | None) -> T:
+        """What the first process has, for all."""
+        if self.size == 1:
+            return value  # type: ignore[return-value]
+        box: list[Any] = [value]
+        dist.broadcast_object_list(box, src=0)
+        shared: T = box[0]
+        return shared
+
+    def any(self, wish: bool) -> bool:
+        """Whether any process wishes it; all get the same answer."""
+        if self.size == 1:
+            return wish
+        wishes = torch.tensor([int(wish)])
+        dist.all_reduce(wishes, dist.ReduceOp.MAX)
+        return bool(wishes)
+
+    def sum(self, tensor: Tensor) -> Tensor:
+        """The sum over all processes, without gradient."""
+        if self.size == 1:
+            return tensor
+        total = tensor.detach().clone(memory_format=torch.contiguous_format)
+        self.traffic.reduced += total.numel() * total.itemsize
+        dist.all_reduce(total)
+        return total
+
+    def broadcast(self, tensor: Tensor) -> None:
+        """Make a tensor what it is in the first process."""
+        if self.size > 1:
+            dist.broadcast(tensor.detach(), src=0)
+
+    def exchange(self, rows: Tensor, sent: list[int], received: list[int]) -> Tensor:
+        """Send rows to all processes, so many to each, and return what they sent.
+
+        Args:
+            rows: What is sent, in the order of the processes.
+            sent: How many of the rows each process gets.
+            received: How many rows each process sends.
+        """
+        if self.size == 1:
+            return rows.new_empty(0, *rows.shape[1:])
+        arrived = rows.new_empty(sum(received), *rows.shape[1:])
+        self.traffic.halo += rows.numel() * rows.itemsize
+        dist.all_to_all_single(arrived, rows.contiguous(), received, sent)
+        return arrived
+
+    def all_of(self, value: T) -> list[T]:
+        """The values of all processes, in their order."""
+        if self.size == 1:
+            return [value]
+        values: list[Any] = [None] * self.size
+        dist.all_gather_object(values, value)
+        return values
+
+    def to_first(self, rows: Tensor, counts: list[int]) -> Tensor | None:
+        """The rows of all processes one after the other, in the first process; in the others, nothing."""
+        if self.size == 1:
+            return rows
+        # Processes have different numbers of rows, and gather asks for equal ones.
+        padded = rows.new_zeros(max(counts), *rows.shape[1:])
+        padded[: rows.size(0)] = rows
+        gathered = [torch.empty_like(padded) for _ in counts] if self.is_first else None
+        dist.gather(padded, gathered, dst=0)
+        if gathered is None:
+            return None
+        return torch.cat([part[:count] for part, count in zip(gathered, counts, strict=True)])
+
+    def traffic_now(self) -> Traffic:
+        """A copy of the counts so far, to subtract from later ones."""
+        return replace(self.traffic)

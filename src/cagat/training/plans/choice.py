@@ -1,0 +1,62 @@
+"""Which plan a configuration asks for."""
+
+import logging
+from typing import Any
+
+from cagat.distributed import World
+from cagat.errors import ConfigError
+from cagat.models import Labelled, NodeClassifier
+from cagat.training.config import TrainConfig
+from cagat.training.plans.batch import Batches
+from cagat.training.plans.cluster_batches import ClusterBatches
+from cagat.training.plans.data_parallel import DataParallel
+from cagat.training.plans.full_batch import FullBatch
+from cagat.training.plans.graph_parallel import GraphParallel
+from cagat.training.plans.mini_batches import MiniBatches
+from cagat.training.plans.neighbourhood_batches import NeighbourhoodBatches
+
+_logger = logging.getLogger(__name__)
+
+
+def choose_plan(
+    config: TrainConfig, model: NodeClassifier, inputs: tuple[Any, ...], train: Labelled, val: Labelled, world: World
+) -> FullBatch:
+    """The plan that a configuration asks for.
+
+    Raises:
+        ConfigError: The model cannot be trained so, or there are processes and no word on what each shall do.
+    """
+    if config.parallel is None and world.size > 1:
+        raise ConfigError(
+            f"There are {world.size} processes, but no word on how they share the work. Add --parallel graph, or "
+            "--batching cluster --parallel data."
+        )
+    if config.parallel == "graph":
+        return GraphParallel(model, inputs, train, val, world)
+    if config.batching is None:
+        return FullBatch(model, inputs, train, val)
+    if type(model).losses is not NodeClassifier.losses or model.solved_at_once:
+        raise ConfigError(f"The model {config.model} has a training of its own, so --batching cannot be had with it.")
+    batches = _batches(config, model, inputs, train)
+    if config.parallel == "data":
+        return DataParallel(model, inputs, train, val, batches, config.seed, world)
+    return MiniBatches(model, inputs, train, val, batches, config.seed)
+
+
+def _batches(config: TrainConfig, model: NodeClassifier, inputs: tuple[Any, ...], train: Labelled) -> Batches:
+    if config.batching == "cluster":
+        assert config.parts is not None
+        assert config.parts_per_batch is not None
+        return ClusterBatches(inputs, train, config.parts, config.parts_per_batch, config.seed)
+    assert config.batch_size is not None
+    reach = model.reach()
+    hops = reach if config.hops is None else config.hops
+    if hops is None:
+        raise ConfigError(
+            f"How far {config.model} looks is not known, or is no number of hops. Say how large neighbourhoods shall "
+            "be with --hops, or use --batching cluster."
+        )
+    if reach is None or hops < reach:
+        exact = "" if reach is None else f"; with {reach} hops they would be exact"
+        _logger.info("Neighbourhoods of %d hops are cut short, so that losses are approximate%s.", hops, exact)
+    return NeighbourhoodBatches(inputs, train, hops, config.batch_size, config.seed)

@@ -1,0 +1,84 @@
+"""Epochs whose batches are shared by several processes."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
+
+from cagat.distributed import World
+from cagat.models import Labelled, NodeClassifier
+from cagat.training.plans.batch import Batches
+from cagat.training.plans.full_batch import Validation
+from cagat.training.plans.mini_batches import MiniBatches
+
+
+class DataParallel(MiniBatches):
+    """In each step every process has a batch of its own, and the mean of their gradients is taken.
+
+    It is torch's DistributedDataParallel. Processes may have different numbers of batches: those that are through
+    shadow the others until these are, too (``join()``). The first process validates, for all.
+
+    Args:
+        model: The model; its weights become those of the first process.
+        inputs: What the model takes of the whole graph.
+        train: The training nodes and their classes.
+        val: The validation nodes and their classes.
+        batches: The subgraphs, of which each process takes its share.
+        seed: Of the dropout.
+        world: The processes.
+    """
+
+    # Processes must give up together, and a single loss only one of them knows: the mean of an epoch tells all.
+    every_process_knows_each_loss = False
+
+    def __init__(
+        self,
+        model: NodeClassifier,
+        inputs: tuple[Any, ...],
+        train: Labelled,
+        val: Labelled,
+        batches: Batches,
+        seed: int,
+        world: World,
+    ) -> None:
+        super().__init__(model, inputs, train, val, batches, seed)
+        self._world = world
+        self._network = DistributedDataParallel(model) if world.size > 1 else None
+
+    def losses(self, epoch: int) -> Iterator[Tensor]:
+        """The losses of the batches that are this process's."""
+        if self._network is None:
+            yield from super().losses(epoch)
+            return
+        with self._network.join():
+            yield from self._losses(self._network, epoch, self._world.rank, self._world.size)
+
+    def mean(self, losses: list[float]) -> float:
+        """The mean over the batches of all processes."""
+        total = self._world.sum(torch.tensor([sum(losses), len(losses)], dtype=torch.float64))
+        return float(total[0] / total[1])
+
+    def epoch_is_over(self, optimizer: torch.optim.Optimizer) -> None:
+        """Take over what the optimizer of the first process remembers: it has the most batches, and so all steps."""
+        if self._world.size == 1:
+            return
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                state = optimizer.state[parameter]
+                if not state:  # A process without any batch so far.
+                    state["step"] = torch.tensor(0.0)
+                    state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
+                for name in ("step", "exp_avg", "exp_avg_sq"):
+                    self._world.broadcast(state[name])
+
+    def validate(self) -> Validation:
+        """Validate in the first process, for all."""
+        found = super().validate() if self._world.is_first else None
+        shared = self._world.share(None if found is None else (float(found.loss), found.accuracy))
+        return Validation(torch.tensor(shared[0], dtype=torch.float64), shared[1])
+
+    def logits(self) -> Tensor | None:
+        """The logits of all nodes, in the first process."""
+        return super().logits() if self._world.is_first else None

@@ -1,0 +1,139 @@
+"""Epochs over a whole graph whose nodes are shared by several processes."""
+
+import resource
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from cagat.distributed import PartedGraph, Traffic, World, metis_parts
+from cagat.errors import ConfigError
+from cagat.kernels import CSRGraph
+from cagat.models import CaGAT, Labelled, NodeClassifier
+from cagat.nn import CaGATConv, SparseFeatures
+from cagat.training.plans.forecast import forecast
+from cagat.training.plans.full_batch import FullBatch, Validation
+
+
+class GraphParallel(FullBatch):
+    """Every process holds some of the nodes, and all together compute just what one process would.
+
+    Losses, gradients and weights are equal to rounding, dropout included, since its masks depend on the place that a
+    node, an edge or a feature has in the whole graph. Products exchange rows of the halo; each step also sums the
+    gradients of the weights, which every process has.
+
+    Args:
+        model: The model; its weights become those of the first process.
+        inputs: What the model takes of the whole graph; of it, only the part of this process is kept.
+        train: The training nodes and their classes.
+        val: The validation nodes and their classes.
+        world: The processes.
+
+    Raises:
+        ConfigError: The model has no exact form for nodes in parts.
+    """
+
+    def __init__(
+        self, model: NodeClassifier, inputs: tuple[Any, ...], train: Labelled, val: Labelled, world: World
+    ) -> None:
+        convs = _layers(model)
+        x, edge_index, weight = inputs
+        num_nodes, normalization, dtype = int(x.shape[0]), convs[0].normalization, convs[0].att_src.dtype
+        if world.size > num_nodes:
+            raise ConfigError(f"{world.size} processes cannot share {num_nodes} nodes. Start fewer.")
+        device = edge_index.device
+        self._owner = (
+            metis_parts(edge_index, num_nodes, world.size) if world.is_first else torch.empty(num_nodes).long()
+        )
+        world.broadcast(self._owner)
+        whole = CSRGraph.from_edge_index(
+            edge_index.cpu(), num_nodes, None if weight is None else weight.cpu(), normalization=normalization
+        )
+        self.graph = PartedGraph.of(whole, self._owner, world, normalization=normalization, dtype=dtype).to(device)
+        own = self.graph.own
+        x = x.rows(own, share_dropout=True) if isinstance(x, SparseFeatures) else x[own]
+        super().__init__(model, (x, self.graph, None), self._here(train), self._here(val))
+        self._num_train, self._num_val = train.nodes.numel(), val.nodes.numel()
+        self._world = world
+        self.step_traffic = self.evaluation_traffic = Traffic()
+        self._before_step = world.traffic_now()
+        for parameter in model.parameters():
+            world.broadcast(parameter)
+
+    def losses(self, epoch: int) -> Iterator[Tensor]:
+        """This process's share of the loss."""
+        self._before_step = self._world.traffic_now()
+        yield self._loss(self.model(*self.inputs), self.train) / self._num_train
+
+    def value(self, loss: Tensor) -> Tensor:
+        """The sum of all shares."""
+        return self._world.sum(loss)
+
+    def gradients_are_there(self) -> None:
+        """Sum the gradients of all processes."""
+        parameters = [parameter for parameter in self.model.parameters() if parameter.grad is not None]
+        gradients = [parameter.grad for parameter in parameters]
+        total = self._world.sum(torch.cat([gradient.flatten() for gradient in gradients if gradient is not None]))
+        pieces = torch.split(total, [parameter.numel() for parameter in parameters])
+        for parameter, piece in zip(parameters, pieces, strict=True):
+            parameter.grad = piece.view_as(parameter)
+        self.step_traffic = self._world.traffic_now() - self._before_step
+
+    def validate(self) -> Validation:
+        """The loss and the accuracy of the validation nodes of all processes."""
+        before = self._world.traffic_now()
+        logits = self.model(*self.inputs)
+        self.evaluation_traffic = self._world.traffic_now() - before
+        right = (logits[self.val.nodes].argmax(dim=1) == self.val.classes).sum()
+        found = self._world.sum(torch.stack([self._loss(logits, self.val).double(), right.double()]))
+        return Validation(found[0] / self._num_val, float(found[1]) / self._num_val)
+
+    def logits(self) -> Tensor | None:
+        """The logits of all nodes, in the first process."""
+        counts = torch.bincount(self._owner, minlength=self._world.size).tolist()
+        gathered = self._world.to_first(self.model(*self.inputs).cpu(), counts)
+        if gathered is None:
+            return None
+        logits = torch.empty_like(gathered)
+        logits[torch.argsort(self._owner, stable=True)] = gathered
+        return logits
+
+    def report(self) -> dict[str, Any]:
+        """What each process holds and sends; the forecast is that of the partition, the other numbers are counted."""
+        expected = forecast(_layers(self.model), self.graph.halo)
+        ours = {
+            "nodes": self.graph.num_nodes,
+            "halo_nodes": self.graph.halo.nodes.numel(),
+            "entries": self.graph.num_entries,
+            "halo_bytes_per_step": self.step_traffic.halo,
+            "forecast_halo_bytes_per_step": expected.step.halo,
+            "reduced_bytes_per_step": self.step_traffic.reduced,
+            "forecast_reduced_bytes_per_step": expected.step.reduced,
+            "halo_bytes_per_evaluation": self.evaluation_traffic.halo,
+            "forecast_halo_bytes_per_evaluation": expected.evaluation.halo,
+            # Linux counts in kilobytes.
+            "peak_memory_bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        }
+        return {"parallel": "graph", "processes": self._world.size, "ranks": self._world.all_of(ours)}
+
+    def _here(self, labelled: Labelled) -> Labelled:
+        """Those of some nodes that this process holds, as it numbers them."""
+        place = torch.searchsorted(self.graph.own, labelled.nodes).clamp(max=self.graph.own.numel() - 1)
+        ours = self.graph.own[place] == labelled.nodes
+        return Labelled(place[ours], labelled.classes[ours])
+
+    @staticmethod
+    def _loss(logits: Tensor, labelled: Labelled) -> Tensor:
+        return F.cross_entropy(logits[labelled.nodes], labelled.classes, reduction="sum")
+
+
+def _layers(model: NodeClassifier) -> list[CaGATConv]:
+    convs = [conv for conv in model.convs if isinstance(conv, CaGATConv)] if isinstance(model, CaGAT) else []
+    if not convs or any(conv.support != "full" for conv in convs):
+        raise ConfigError(
+            "--parallel graph computes CaGAT with --support full, and nothing else. Use --parallel data for other "
+            "models and for --support edges."
+        )
+    return convs

@@ -1,0 +1,156 @@
+"""What each process of `test_parallel.py` does: all cases in one start, since a start takes seconds.
+
+Run: torchrun --nproc-per-node N tests/distributed/cases.py OUT.json
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cagat.data.synthetic import Synthetic
+from cagat.distributed import World
+from cagat.models import CaGAT, Labelled
+from cagat.nn import SparseFeatures
+from cagat.training import FitOptions, Trainer
+from cagat.training.plans.cluster_batches import ClusterBatches
+from cagat.training.plans.data_parallel import DataParallel
+from cagat.training.plans.forecast import forecast
+from cagat.training.plans.full_batch import FullBatch
+from cagat.training.plans.graph_parallel import GraphParallel
+from cagat.training.plans.mini_batches import MiniBatches
+
+NODES, FEATURES, CLASSES = 60, 6, 3
+EPOCHS = 3
+
+# Each is trained over nodes in parts and compared with one process.
+GRAPH_CASES: dict[str, dict[str, Any]] = {
+    "the paper's": {"K": 3, "T": 2},
+    "without affinity": {"K": 2, "T": 2, "xi": 0.0},
+    "without context": {"K": 2, "T": 1, "alpha": 0.0, "xi": 0.1},
+    "GAT": {"K": 0, "T": 0, "alpha": 0.0, "xi": 0.0, "lam": 1.0},
+    "affinity on all pairs": {"K": 2, "T": 1, "xi": 0.05, "affinity": "full"},
+    "all pairs without context": {"K": 1, "T": 2, "alpha": 0.0, "xi": 0.05, "affinity": "full"},
+    "feedback": {"K": 2, "T": 2, "feedback": True},
+    "feedback without affinity": {"K": 2, "T": 1, "feedback": True, "xi": 0.0},
+    "sym": {"K": 1, "T": 2, "normalization": "sym"},
+    "learnt": {"K": 1, "T": 1, "learn_coefficients": True},
+    "dense features": {"K": 1, "T": 1, "dense": True},
+    "directed and weighted": {"K": 2, "T": 1, "directed": True},
+}
+
+
+def graph(*, dense: bool = False, directed: bool = False) -> tuple[tuple[Any, ...], Labelled, Labelled]:
+    raw = Synthetic(nodes=NODES, degree=4, classes=CLASSES, features=FEATURES, seed=1).graph()
+    edges = torch.from_numpy(raw.edge_index)
+    weight = None
+    if directed:
+        weight = torch.linspace(0.5, 2.0, edges.size(1))
+    else:
+        edges = torch.cat([edges, edges.flip(0)], dim=1)
+    x = torch.from_numpy(raw.features.toarray()).double()
+    labels = torch.from_numpy(raw.labels)
+    train, val = torch.arange(0, NODES, 2), torch.arange(1, NODES, 2)
+    features = x if dense else SparseFeatures.from_tensor(x.to_sparse())
+    return (features, edges, weight), Labelled(train, labels[train]), Labelled(val, labels[val])
+
+
+def network(**settings: Any) -> CaGAT:
+    torch.manual_seed(0)
+    return CaGAT(FEATURES, 4, 2, CLASSES, heads=2, **settings).double()
+
+
+def trained(
+    plan_for: Callable[..., FullBatch], settings: dict[str, Any], case: dict[str, Any]
+) -> tuple[Trainer, list[float], list[Tensor], Tensor | None]:
+    """Losses, gradients and weights of a few epochs, and the logits after them."""
+    inputs, train, val = graph(**case)
+    model = network(**settings)
+    plan = plan_for(model, inputs, train, val)
+    trainer = Trainer(model, plan.inputs, plan.train, plan.val, FitOptions(lr=0.05), plan)
+    losses, gradients = [], []
+    for _ in range(EPOCHS):
+        epoch = trainer.run_epoch()
+        losses += [epoch.loss, epoch.val_loss, epoch.val_accuracy]
+        gradients += [weight.grad.clone() for weight in model.parameters()]
+    model.eval()
+    return trainer, losses, gradients + [weight.detach().clone() for weight in model.parameters()], trainer.logits()
+
+
+def compare_with_one_process(world: World) -> dict[str, Any]:
+    found = {}
+    for name, case in GRAPH_CASES.items():
+        settings = {key: value for key, value in case.items() if key not in ("dense", "directed")}
+        of_graph = {key: case[key] for key in ("dense", "directed") if key in case}
+        trainer, *ours = trained(lambda *given: GraphParallel(*given, world), settings, of_graph)
+        plan = trainer.plan
+        assert isinstance(plan, GraphParallel)
+        plan.validate()
+        expected = forecast(list(plan.model.convs), plan.graph.halo)
+        traffic = world.all_of(
+            [plan.step_traffic == expected.step, plan.evaluation_traffic == expected.evaluation, plan.step_traffic.halo]
+        )
+        held = world.all_of([plan.graph.num_nodes, plan.graph.halo.nodes.numel()])
+        if world.is_first:
+            _, *theirs = trained(FullBatch, settings, of_graph)
+            found[name] = {
+                "losses": _difference(torch.tensor(ours[0]), torch.tensor(theirs[0])),
+                "gradients and weights": max(map(_difference, ours[1], theirs[1])),
+                "logits": _difference(ours[2], theirs[2]),
+                "traffic": traffic,
+                "held": held,
+            }
+    return found
+
+
+def uneven_batches(world: World) -> dict[str, Any]:
+    """Batches that several processes cannot share equally: in most epochs some have one more than others."""
+    shares: list[list[int]] = []
+
+    def plan(model: CaGAT, inputs: tuple[Any, ...], train: Labelled, val: Labelled) -> DataParallel:
+        batches = ClusterBatches(inputs, train, 5, 1, seed=0)
+        shares.extend(
+            [len(batches.of_epoch(epoch, rank, world.size)) for rank in range(world.size)]
+            for epoch in range(1, EPOCHS + 1)
+        )
+        return DataParallel(model, inputs, train, val, batches, 0, world)
+
+    trainer, losses, _, logits = trained(plan, {"K": 1, "T": 1}, {})
+    state = trainer.state_dict()
+    remembered = [state["model"][key] for key in state["model"]]
+    remembered += [value for one in state["optimizer"]["state"].values() for value in one.values()]
+    everywhere = world.all_of((losses, [tensor.tolist() for tensor in remembered]))
+    _, alone, _, _ = trained(
+        lambda model, inputs, train, val: MiniBatches(
+            model, inputs, train, val, ClusterBatches(inputs, train, 5, 1, seed=0), 0
+        ),
+        {"K": 1, "T": 1},
+        {},
+    )
+    return {
+        "the same everywhere": all(one == everywhere[0] for one in everywhere),
+        "only the first has logits": (logits is not None) == world.is_first,
+        "as alone": losses == alone,
+        "steps": int(state["optimizer"]["state"][0]["step"]),
+        "shares": shares,
+    }
+
+
+def _difference(ours: Tensor, theirs: Tensor) -> float:
+    return (ours - theirs).abs().max().item() if ours.numel() else 0.0
+
+
+def main() -> None:
+    with World.joined() as world:
+        torch.set_num_threads(1)
+        found = {"graph": compare_with_one_process(world), "data": uneven_batches(world)}
+        if world.is_first:
+            Path(sys.argv[1]).write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""Measure what docs/scaling.md says: time, memory and traffic of training over nodes in parts, and what follows.
+
+Run: python tools/measure_scaling.py
+
+It trains with one process and with two, cuts graphs into up to 64 parts to see how large halos become, and works out
+from these constants what a graph of 100 million nodes would take on 64 machines.
+"""
+
+import argparse
+import json
+import os
+import platform
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import datetime, timezone
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cagat import CSRGraph, data
+from cagat.distributed import Halo, World, metis_parts
+from cagat.models import create
+from cagat.training import TrainConfig
+from cagat.training.compute import computing
+from cagat.training.plans.forecast import forecast
+from cagat.training.problem import Problem
+from cagat.training.trainer_for import trainer_for
+from cagat.whole_file import put_whole
+
+FEATURES, CLASSES = 64, 8
+EPOCHS = 5
+GIGABIT = 1e9 / 8
+
+
+def graph_name(nodes: int) -> str:
+    """A graph of so many nodes, with ten neighbours each."""
+    return f"synthetic:nodes={nodes},degree=10,classes={CLASSES},features={FEATURES},seed=0"
+
+
+def trained(nodes: int, processes: int, *options: str) -> dict[str, Any]:
+    """Train for a few epochs in processes of their own: what the slowest took, and what each of them held."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "found.json")
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+        command += [__file__, "--nodes", str(nodes), "--out", str(out), "--train", *options]
+        subprocess.run(command, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        found: dict[str, Any] = json.loads(out.read_text())
+    return found
+
+
+def train(nodes: int, parallel: str | None, out: Path) -> None:
+    """Be one of these processes, with one thread. The fastest epoch is the one that others disturbed least."""
+    with World.joined() as world, computing(1, False):
+        config = TrainConfig.from_values({"dataset": graph_name(nodes), "parallel": parallel})
+        trainer = trainer_for(config, Problem.load(config), torch.device("cpu"), world)
+        wall, cpu = [], []
+        for _ in range(1 + EPOCHS):
+            started, started_cpu = time.perf_counter(), time.process_time()
+            trainer.run_epoch()
+            wall.append(time.perf_counter() - started)
+            cpu.append(time.process_time() - started_cpu)
+        report = trainer.plan.report()
+        found = {
+            "nodes": nodes,
+            "processes": world.size,
+            "seconds_per_epoch": round(min(wall[1:]), 4),
+            "cpu_seconds_per_epoch": [round(seconds, 4) for seconds in world.all_of(min(cpu[1:]))],
+            "ranks": None if report is None else report["ranks"],
+        }
+        if world.is_first:
+            put_whole(out, json.dumps(found))
+
+
+def halos(name: str, parts: int) -> dict[str, Any]:
+    """How large the halos of a partition are, as a share of the nodes that a process holds."""
+    graph = data.load(name, sparse=True)
+    owner = metis_parts(graph.edge_index, graph.num_nodes, parts)
+    pattern = CSRGraph.from_edge_index(graph.edge_index, graph.num_nodes).pattern
+    row, col = pattern.rows(), pattern.col.long()
+    sizes = torch.bincount(owner, minlength=parts).tolist()
+    counts = [Halo.of(row, col, owner, World(rank, parts)).nodes.numel() for rank in range(parts)]
+    shares = [count / size for count, size in zip(counts, sizes, strict=True)]
+    return {
+        "graph": name,
+        "nodes": graph.num_nodes,
+        "parts": parts,
+        "edges_cut": round(float((owner[row] != owner[col]).double().mean()), 4),
+        "halo_per_node": round(sum(counts) / graph.num_nodes, 3),
+        "largest_halo_per_node": round(max(shares), 3),
+        "largest_part": round(max(sizes) * parts / graph.num_nodes, 3),
+    }
+
+
+def columns() -> int:
+    """How many numbers of each halo node a forward pass of the default model exchanges."""
+    model = create("cagat", FEATURES, CLASSES)
+    none = torch.empty(0, dtype=torch.long)
+    unit = Halo(World(0, 2), none, [0, 0], none, [0, 1])
+    return forecast(list(model.convs), unit).evaluation.halo // model.convs[0].att_src.itemsize
+
+
+def estimate(constants: dict[str, float], machines: int, nodes: float, edges: float) -> dict[str, Any]:
+    """What a step takes where each machine holds its share, for halos of several sizes and two networks."""
+    own, entries = nodes / machines, (2 * edges + nodes) / machines
+    compute = entries * constants["core_seconds_per_entry_and_step"] / constants["cores"]
+    cases = []
+    for share in (0.1, 0.5, constants["halo_per_node_at_64_parts"]):
+        halo = share * own
+        sent = 2 * halo * constants["columns"] * 4
+        cases.append(
+            {
+                "halo_per_node": share,
+                "gigabytes_per_step_and_machine": round(sent / 1e9, 1),
+                "seconds_at_10_gigabit": round(sent / (10 * GIGABIT), 1),
+                "seconds_at_100_gigabit": round(sent / (100 * GIGABIT), 1),
+                "memory_gigabytes": round((own + halo) * constants["bytes_per_node"] / 1e9, 1),
+            }
+        )
+    return {
+        "machines": machines,
+        "nodes": nodes,
+        "edges": edges,
+        "nodes_per_machine": own,
+        "entries_per_machine": entries,
+        "compute_seconds_per_step": round(compute, 1),
+        "cases": cases,
+    }
+
+
+def main() -> None:
+    """Measure everything and write the file."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=20_000, help="of the graph that is trained on")
+    parser.add_argument("--cores", type=int, default=32, help="of a machine, in the estimate")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/scaling.json"))
+    parser.add_argument("--train", nargs="?", const="", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.train is not None:
+        train(arguments.nodes, arguments.train or None, arguments.out)
+        return
+    small, large = arguments.nodes // 2, arguments.nodes
+    runs = {
+        "fused": trained(large, 1),
+        "one process": trained(large, 1, "graph"),
+        "two processes": trained(large, 2, "graph"),
+        "half as large": trained(small, 1, "graph"),
+    }
+    graphs = [graph_name(large), *(["pubmed"] if os.environ.get("CAGAT_DATA") else ["cora"])]
+    partitions = [halos(name, parts) for name in graphs for parts in (2, 8, 64)]
+    one = runs["one process"]["ranks"][0]
+    memory = one["peak_memory_bytes"] - runs["half as large"]["ranks"][0]["peak_memory_bytes"]
+    constants = {
+        "core_seconds_per_entry_and_step": runs["one process"]["cpu_seconds_per_epoch"][0] / one["entries"],
+        "bytes_per_node": memory / (large - small),
+        "columns": columns(),
+        "halo_per_node_at_64_parts": partitions[2]["halo_per_node"],
+        "cores": arguments.cores,
+    }
+    found = {
+        "command": shlex.join(["python", *sys.argv]),
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "versions": {package: version(package) for package in ("cagat", "torch", "torch_geometric", "numba", "pymetis")}
+        | {"python": platform.python_version()},
+        "cores": os.cpu_count(),
+        "runs": runs,
+        "partitions": partitions,
+        "constants": constants,
+        "estimate": estimate(constants, 64, 1e8, 1e9),
+    }
+    put_whole(arguments.out, json.dumps(found, indent=1) + "\n")
+    print(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

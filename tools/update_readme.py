@@ -1,0 +1,129 @@
+"""Put the tables of results/ into README.md and docs/reproduction.md.
+
+Run: python tools/update_readme.py [--check]
+
+A table stands between `<!-- results: NAME -->` and `<!-- end of NAME -->`; what is there is replaced. With `--check`
+nothing is written, and the exit code is 1 if a file does not agree with the results.
+"""
+
+import argparse
+import csv
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("README.md", "docs/reproduction.md")
+_BLOCK = re.compile(r"(<!-- results: (?P<name>[\w-]+) -->\n).*?(<!-- end of (?P=name) -->)", re.DOTALL)
+
+Line = dict[str, str]
+
+
+def main_table(results: Path) -> str:
+    """Table 1, a line a method and preset, the best mean of each column in bold, and CaGAT's distance from GAT."""
+    lines = _lines(results / "table1.csv")
+    places = list(dict.fromkeys((line["dataset"], line["labels_per_class"]) for line in lines))
+    best = {place: max(float(line["mean"]) for line in lines if _place(line) == place) for place in places}
+    rows = [["method", "preset", *(f"{dataset} {labels}" for dataset, labels in places)]]
+    for method, preset in dict.fromkeys((line["method"], line["preset"]) for line in lines):
+        own = {_place(line): line for line in lines if (line["method"], line["preset"]) == (method, preset)}
+        rows.append([method, preset, *(_mean(own.get(place), best[place]) for place in places)])
+        if any(line["minus_gat"] for line in own.values()):
+            rows.append(["", "less GAT, paired", *(_less_gat(own.get(place)) for place in places)])
+    published = {_place(line): line["paper_mean"] for line in lines if line["method"] == "cagat"}
+    rows.append(["the paper's CaGAT", "", *(published.get(place, "") for place in places)])
+    counts = sorted({int(line["n"]) for line in lines})
+    splits = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"{_markdown(rows)}\n\nMeans over {splits} splits. {_source(results / 'table1.md')}\n"
+
+
+def baselines(results: Path) -> str:
+    """Cell by cell, how far the best preset of each of our baselines lies above the paper's row."""
+    lines = [line for line in _lines(results / "table1.csv") if line["paper_mean"] and line["method"] != "cagat"]
+    places = list(dict.fromkeys(map(_place, lines)))
+    rows = [["method", *(f"{dataset} {labels}" for dataset, labels in places)]]
+    for method in dict.fromkeys(line["method"] for line in lines):
+        cells = []
+        for place in places:
+            here = [line for line in lines if line["method"] == method and _place(line) == place]
+            above = max((float(line["mean"]) - float(line["paper_mean"]) for line in here), default=None)
+            cells.append("" if above is None else f"{above:+.1f}")
+        rows.append([method, *cells])
+    return _markdown(rows) + "\n"
+
+
+def whole(name: str) -> Callable[[Path], str]:
+    """The Markdown that `cagat reproduce` wrote, without its title."""
+
+    def table(results: Path) -> str:
+        return (results / f"{name}.md").read_text(encoding="utf-8").partition("\n\n")[2]
+
+    return table
+
+
+TABLES: dict[str, Callable[[Path], str]] = {
+    "main": main_table,
+    "baselines": baselines,
+    **{name: whole(name) for name in ("table1", "table2", "few_labels", "readings")},
+}
+
+
+def updated(page: str, results: Path) -> str:
+    """The page with the tables as the results have them."""
+    return _BLOCK.sub(lambda block: f"{block[1]}\n{TABLES[block['name']](results)}\n{block[3]}", page)
+
+
+def _lines(path: Path) -> list[Line]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _place(line: Line) -> tuple[str, str]:
+    return line["dataset"], line["labels_per_class"]
+
+
+def _mean(line: Line | None, best: float) -> str:
+    if line is None:
+        return ""
+    text = f"{float(line['mean']):.1f}"
+    return f"**{text}**" if float(line["mean"]) == best else text
+
+
+def _less_gat(line: Line | None) -> str:
+    if line is None or not line["minus_gat"]:
+        return ""
+    mean, low, high = (float(line[key]) for key in ("minus_gat", "minus_gat_low", "minus_gat_high"))
+    return f"{mean:+.1f} [{low:+.1f}, {high:+.1f}]"
+
+
+def _source(path: Path) -> str:
+    """Who wrote a table, when and with what: the last line of its Markdown."""
+    return path.read_text(encoding="utf-8").strip().splitlines()[-1]
+
+
+def _markdown(rows: list[list[str]]) -> str:
+    head, *rest = rows
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rest])
+
+
+def main() -> int:
+    """Update or check all pages; the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a page is out of date")
+    check = parser.parse_args().check
+    stale = []
+    for name in PAGES:
+        path = ROOT / name
+        before = path.read_text(encoding="utf-8")
+        after = updated(before, ROOT / "results")
+        if after != before:
+            stale.append(name)
+            if not check:
+                path.write_text(after, encoding="utf-8")
+    print(", ".join(stale) + (" out of date" if check else " updated") if stale else "All pages agree with results/.")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
