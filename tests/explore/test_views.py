@@ -1,6 +1,7 @@
 """Pictures and frames for Python and Jupyter."""
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 
 from cagat import explore
@@ -89,7 +90,15 @@ def test_confusion(run):
     assert np.trace(counts) / counts.sum() == pytest.approx(run.evaluate().accuracy["test"])
 
 
-def test_course(run, tmp_path, graph_folder):
+def test_jupyter_shows_the_picture(run, monkeypatch):
+    shown = []
+    monkeypatch.setattr(go.Figure, "show", lambda figure: shown.append(figure))
+    view = explore.confusion(run)
+    view._ipython_display_()
+    assert shown == [view.figure]
+
+
+def test_course(run):
     view = explore.course(run)
     assert list(view.frame.columns) == ["epoch", "loss", "val_loss", "val_accuracy"]
     assert len(view.frame) == 5

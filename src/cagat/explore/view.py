@@ -1,7 +1,6 @@
 """A picture and the numbers in it."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -23,8 +22,9 @@ class View:
     caption: str
     details: str = ""
 
-    def _repr_mimebundle_(self, *args: Any, **kwargs: Any) -> Any:
-        return self.figure._repr_mimebundle_(*args, **kwargs)
+    def _ipython_display_(self) -> None:
+        """What Jupyter calls to show a value."""
+        self.figure.show()
 
 
 def styled(figure: go.Figure, *, x: str = "", y: str = "", height: int = 380) -> go.Figure:
