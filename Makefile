@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test test-browser docs lint bench clean
 
 demo: $(INSTALLED)
 	$(BIN)/cagat demo
@@ -17,11 +18,22 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict src
 
+# The page of `cagat explore` in Debian's Chromium. `make test` runs the same where a browser is there, and skips it elsewhere.
+test-browser: $(INSTALLED)
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || { \
+	  echo "Installing chromium and chromium-driver from Debian"; \
+	  $(SUDO) apt-get update --quiet && \
+	  $(SUDO) apt-get install --quiet --yes --no-install-recommends chromium chromium-driver fonts-liberation; }
+	CAGAT_BROWSER=required $(BIN)/python -m pytest tests/explore/test_browser.py
+
+docs: $(INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 bench: $(INSTALLED)
 	$(BIN)/cagat bench
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) site
 
 # The stamp is written last, so an interrupted set-up starts again, and a finished one costs nothing.
 $(INSTALLED): pyproject.toml constraints.txt

@@ -16,19 +16,22 @@ MAY_IMPORT = {
     "diffusion": {"kernels"},
     "nn": {"diffusion", "kernels"},
     "models": {"nn", "diffusion", "kernels", "configs"},
+    "explain": {"models", "nn", "diffusion", "kernels"},
     "distributed": {"kernels"},
     "training": {"distributed", "models", "nn", "diffusion", "kernels", "data"},
     "estimator": {"training", "models", "nn", "diffusion", "kernels", "data"},
     "experiments": {"training", "models", "nn", "diffusion", "kernels", "data", "reference", "configs"},
+    "explore": {"training", "models", "nn", "diffusion", "kernels", "data"},
     "data": set(),
     "configs": set(),
     "reference": set(),
     "memory": set(),
     "whole_file": set(),
     "errors": set(),
-    "cli": {"distributed", "experiments", "training", "models", "nn", "diffusion", "kernels", "data"},
+    "look": set(),
+    "cli": {"distributed", "explore", "experiments", "training", "models", "nn", "diffusion", "kernels", "data"},
 }
-EVERYWHERE = {"errors", "memory", "whole_file"}
+EVERYWHERE = {"errors", "look", "memory", "whole_file"}
 
 
 def rooms_imported_by(source: Path) -> set[str]:

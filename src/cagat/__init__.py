@@ -22,7 +22,10 @@ _HOMES = {
     "CaGATClassifier": "cagat.estimator.classifier",
     "CaGATConv": "cagat.nn.cagat_conv",
 }
-_ROOMS = {"data", "diffusion", "distributed", "estimator", "kernels", "models", "nn", "reference", "training"}
+_ROOMS = {
+    "data", "diffusion", "distributed", "estimator", "explain", "explore", "kernels", "models", "nn", "reference",
+    "training",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -146,7 +146,8 @@ def test_a_loss_that_is_no_number_is_a_result(tmp_path):
 
 def test_numbers_of_the_table(store, tmp_path):
     found = entries(SMALL, store)
-    write_tables(SMALL, found, tmp_path, "cagat reproduce small")
+    pictures = draw(SMALL, found, store, tmp_path)
+    write_tables(SMALL, found, tmp_path, "cagat reproduce small", pictures)
     rows = list(csv.DictReader((tmp_path / "small.csv").open()))
     assert [row["method"] for row in rows] == ["cagat", "gat"]
     values = [100 * store.found(job)["test_accuracy"] for job in SMALL.jobs() if job.method == "cagat"]
@@ -156,7 +157,10 @@ def test_numbers_of_the_table(store, tmp_path):
     text = (tmp_path / "small.md").read_text()
     assert "cagat reproduce small" in text
     assert f"{statistics.fmean(values):.1f} ±" in text
-    HTMLParser().feed((tmp_path / "small.html").read_text())
+    assert "![A small one](small.svg)" in text
+    page = (tmp_path / "small.html").read_text()
+    HTMLParser().feed(page)
+    assert page.count("<svg") == 1
 
 
 def test_paired_differences():

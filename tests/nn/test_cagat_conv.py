@@ -535,3 +535,16 @@ def test_refuses_inputs_that_do_not_fit(call, error, message):
 def test_repr_says_what_matters():
     assert repr(CaGATConv(5, 4, 2)) == "CaGATConv(5, 4, heads=2, K=3, T=2, alpha=0.4, lam=0.3, xi=0.001)"
     assert "normalization='sym'" in repr(CaGATConv(5, 4, normalization="sym"))
+
+
+@pytest.mark.parametrize("rounds", [0, 1, None])
+def test_attention_operators_multiply_as_the_rows_do(rounds):
+    torch.manual_seed(0)
+    edge_index, x, V = torch.randint(0, 15, (2, 40)), torch.randn(15, 5), torch.randn(15, 1, 3)
+    conv = CaGATConv(5, 4, heads=2, K=2, xi=0.05)
+    rows = conv.attention(x, edge_index, nodes=list(range(15)), rounds=rounds)
+    operators = conv.attention_operators(x, edge_index, rounds=rounds)
+    for operator, matrix in zip(operators, (rows.G, rows.S), strict=True):
+        torch.testing.assert_close(operator.matmul(V), matrix @ V[:, 0])
+    with pytest.raises(ValueError, match=r"rounds must be in 0\.\.2, got 3"):
+        conv.attention_operators(x, edge_index, rounds=3)

@@ -489,3 +489,11 @@ def test_a_model_that_labels_at_the_end(tmp_path):
     stop_at_once(run)
     Run.resume(tmp_path / "other").train()
     assert contents(tmp_path / "other") == contents(tmp_path / "run")
+
+
+def test_the_epochs_on_record_can_be_read_back(unbroken, tmp_path):
+    metrics = [json.loads(line) for line in (unbroken / "metrics.jsonl").read_text().splitlines()]
+    history = RunDirectory(unbroken).history()
+    assert [epoch.number for epoch in history] == list(range(1, 13))
+    assert [epoch.val_loss for epoch in history] == [line["val_loss"] for line in metrics]
+    assert RunDirectory(tmp_path).history() == []

@@ -8,7 +8,9 @@ from cagat import __version__
 from cagat.cli import data
 from cagat.cli.bench import bench
 from cagat.cli.demo import demo
+from cagat.cli.explore import explore
 from cagat.cli.models import models
+from cagat.cli.report import report
 from cagat.cli.reproduce import repeated_options, reproduce
 from cagat.cli.train import train
 from cagat.cli.trained import embed, evaluate, predict
@@ -26,6 +28,8 @@ app.command()(train)
 app.command()(predict)
 app.command()(evaluate)
 app.command()(embed)
+app.command()(explore)
+app.command()(report)
 app.command()(tune)
 app.command()(reproduce)
 app.command()(bench)

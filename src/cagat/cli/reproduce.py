@@ -30,8 +30,8 @@ def reproduce(
     """Run the experiments of the paper and write their tables and figures.
 
     Each run is kept when it is done (NAME.jsonl): interrupt and give the same command again at will, or give it in
-    several terminals, or on several machines that share the directory. NAME.csv, .md, .html, and .png and .svg of
-    figures, are written from what has been done so far.
+    several terminals, or on several machines that share the directory. NAME.csv, .md, .html, .png and .svg are
+    written from what has been done so far.
     """
     show_messages()
     from cagat.errors import ConfigError
@@ -111,7 +111,8 @@ def _reproduce(experiment: "Experiment", out: Path, processes: int, data_dir: st
         interrupted = True
     command = shlex.join(["cagat", *sys.argv[1:]])
     found = entries(experiment, store)
-    paths = [*write_tables(experiment, found, out, command), *draw(experiment, found, store, out)]
+    pictures = draw(experiment, found, store, out)
+    paths = [*write_tables(experiment, found, out, command, pictures), *pictures]
     typer.echo("\n".join([f"{experiment.name}: {len(store.records)} runs in {store.records.path}", *map(str, paths)]))
     if interrupted:
         typer.echo("Interrupted. Give the same command again to go on.", err=True)

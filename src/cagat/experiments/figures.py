@@ -7,18 +7,16 @@ from typing import Any
 
 from cagat.experiments.experiment import Experiment
 from cagat.experiments.job_store import JobStore
-from cagat.experiments.summary import Entry
+from cagat.experiments.summary import Entry, half_interval
+from cagat.look.palette import BLUE, GREY, SERIES
 from cagat.whole_file import put_whole
-
-# Okabe and Ito's palette, which colour-blind people can tell apart.
-_COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 
 def draw(experiment: Experiment, entries: list[Entry], store: JobStore, directory: Path) -> list[Path]:
-    """Draw the figure of an experiment, if it has one; the files that were written."""
+    """Draw the figure of an experiment, of a table its means; the files that were written."""
     painters = {"figure1": _losses, "figure2": _coefficients, "few_labels": _over_labels}
-    painter = painters.get(experiment.name)
-    if painter is None or not entries:
+    painter = painters.get(experiment.name, _means)
+    if not entries:
         return []
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -39,12 +37,30 @@ def draw(experiment: Experiment, entries: list[Entry], store: JobStore, director
     return paths
 
 
+def _means(figure: Any, experiment: Experiment, entries: list[Entry], store: JobStore) -> None:
+    """The mean of every configuration with its 95 % interval, one panel for each graph and number of labels."""
+    places = list(dict.fromkeys((entry.dataset, entry.labels) for entry in entries))
+    rows = [row for row in experiment.rows if any(entry.row == row for entry in entries)]
+    names = [" ".join([row.method, row.preset, *(f"{key}={value}" for key, value in row.changes)]) for row in rows]
+    figure.set_size_inches(3 + 2.6 * len(places), 1.2 + 0.26 * len(rows))
+    panels = figure.subplots(1, len(places), sharey=True, squeeze=False)[0]
+    for (dataset, labels), axes in zip(places, panels, strict=True):
+        for entry in entries:
+            if (entry.dataset, entry.labels) == (dataset, labels) and entry.accuracies:
+                half = half_interval(list(entry.accuracies.values()))
+                tint = BLUE if entry.row.method == "cagat" else GREY
+                axes.errorbar([entry.mean], [rows.index(entry.row)], xerr=[half], color=tint, marker="o", capsize=3)
+        axes.set(title=f"{dataset}, {labels} labels", xlabel="test accuracy, % (95 % interval)")
+    panels[0].set_yticks(range(len(rows)), names)
+    panels[0].set_ylim(len(rows) - 0.5, -0.5)
+
+
 def _losses(figure: Any, experiment: Experiment, entries: list[Entry], store: JobStore) -> None:
     """The training loss over the epochs: the mean of the splits, and where they all lie."""
     figure.set_size_inches(6.5, 4)
     axes = figure.subplots()
     jobs = experiment.jobs()
-    for row, colour in zip(experiment.rows, _COLOURS, strict=False):
+    for row, colour in zip(experiment.rows, SERIES, strict=False):
         records = [store.found(job) for job in jobs if (job.method, job.preset) == (row.method, row.preset)]
         courses = [record["loss"] for record in records if record is not None and "loss" in record]
         if not courses:
@@ -65,7 +81,7 @@ def _coefficients(figure: Any, experiment: Experiment, entries: list[Entry], sto
     """Accuracy over alpha and over lam, with standard deviations."""
     figure.set_size_inches(9, 3.8)
     panels = figure.subplots(1, 2, sharey=True)
-    for key, axes, colour in zip(("alpha", "lam"), panels, _COLOURS, strict=False):
+    for key, axes, colour in zip(("alpha", "lam"), panels, SERIES, strict=False):
         points = [(dict(entry.row.changes)[key], entry) for entry in entries if key in dict(entry.row.changes)]
         axes.errorbar(
             [value for value, _ in points],
@@ -82,18 +98,13 @@ def _coefficients(figure: Any, experiment: Experiment, entries: list[Entry], sto
 
 def _over_labels(figure: Any, experiment: Experiment, entries: list[Entry], store: JobStore) -> None:
     """Accuracy over the number of labels a class, one panel a graph, with 95 % intervals of the mean."""
-    from scipy.stats import t
-
     count = len(experiment.datasets)
     figure.set_size_inches(4 * count, 4)
     panels = figure.subplots(1, count, squeeze=False)[0]
     for dataset, axes in zip(experiment.datasets, panels, strict=True):
-        for row, colour in zip(experiment.rows, _COLOURS, strict=False):
+        for row, colour in zip(experiment.rows, SERIES, strict=False):
             points = [entry for entry in entries if (entry.row, entry.dataset) == (row, dataset) and entry.accuracies]
-            halves = []
-            for entry in points:
-                n = len(entry.accuracies)
-                halves.append(float(t.ppf(0.975, n - 1)) * entry.std / n**0.5 if n > 1 else 0.0)
+            halves = [half_interval(list(entry.accuracies.values())) for entry in points]
             places = [str(entry.labels) for entry in points]
             means = [entry.mean for entry in points]
             axes.errorbar(

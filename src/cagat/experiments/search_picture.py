@@ -4,13 +4,13 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cagat.look.palette import BLUE, GREY, ORANGE
 from cagat.whole_file import written_whole
 
 if TYPE_CHECKING:
     import optuna
 
 _COLUMNS = 4
-_BLUE, _ORANGE, _GREY = "#0072B2", "#D55E00", "#999999"
 
 
 def draw_search(trials: "list[optuna.trial.FrozenTrial]", best: "optuna.trial.FrozenTrial", path: Path) -> None:
@@ -25,15 +25,15 @@ def draw_search(trials: "list[optuna.trial.FrozenTrial]", best: "optuna.trial.Fr
     figure = Figure(figsize=(3.2 * _COLUMNS, 2.6 * rows), layout="constrained")
     axes = list(figure.subplots(rows, _COLUMNS, sharey=True, squeeze=False).flat)
     course, *others = axes
-    course.scatter([t.number for t in given_up], [_score(t) for t in given_up], s=12, color=_GREY, label="given up")
-    course.scatter([t.number for t in complete], [_score(t) for t in complete], s=14, color=_BLUE, label="all fits")
-    course.scatter([best.number], [_score(best)], s=60, marker="*", color=_ORANGE, label="best", zorder=3)
+    course.scatter([t.number for t in given_up], [_score(t) for t in given_up], s=12, color=GREY, label="given up")
+    course.scatter([t.number for t in complete], [_score(t) for t in complete], s=14, color=BLUE, label="all fits")
+    course.scatter([best.number], [_score(best)], s=60, marker="*", color=ORANGE, label="best", zorder=3)
     course.set_xlabel("trial")
     course.legend(frameon=False, fontsize=8)
     for key, panel in zip(keys, others, strict=False):
         values = [trial.params.get(key) for trial in complete]
-        panel.scatter(_places(values), [_score(trial) for trial in complete], s=14, color=_BLUE)
-        panel.scatter(_places([best.params[key]]), [_score(best)], s=60, marker="*", color=_ORANGE, zorder=3)
+        panel.scatter(_places(values), [_score(trial) for trial in complete], s=14, color=BLUE)
+        panel.scatter(_places([best.params[key]]), [_score(best)], s=60, marker="*", color=ORANGE, zorder=3)
         panel.set_xlabel(key)
         if _spans_magnitudes(values):
             panel.set_xscale("log")

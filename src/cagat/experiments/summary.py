@@ -2,6 +2,7 @@
 
 import math
 import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -50,15 +51,25 @@ class Entry:
 
     def minus(self, other: "Entry") -> Difference | None:
         """The difference to another configuration on the splits that both have; nothing below two of them."""
-        from scipy.stats import t
+        return paired_difference(self.accuracies, other.accuracies)
 
-        seeds = self.accuracies.keys() & other.accuracies.keys()
-        if len(seeds) < 2:
-            return None
-        differences = [self.accuracies[seed] - other.accuracies[seed] for seed in sorted(seeds)]
-        mean = statistics.fmean(differences)
-        half = float(t.ppf(0.975, len(seeds) - 1)) * statistics.stdev(differences) / math.sqrt(len(seeds))
-        return Difference(mean, mean - half, mean + half, len(seeds))
+
+def paired_difference(ours: Mapping[int, float], theirs: Mapping[int, float]) -> Difference | None:
+    """The difference of two figures on the splits, given by seed, that both have; nothing below two of them."""
+    seeds = sorted(ours.keys() & theirs.keys())
+    if len(seeds) < 2:
+        return None
+    differences = [ours[seed] - theirs[seed] for seed in seeds]
+    mean, half = statistics.fmean(differences), half_interval(differences)
+    return Difference(mean, mean - half, mean + half, len(seeds))
+
+
+def half_interval(values: Sequence[float]) -> float:
+    """Half of the 95 % interval of a mean (Student's t); not a number below two values."""
+    from scipy.stats import t
+
+    n = len(values)
+    return float(t.ppf(0.975, n - 1)) * statistics.stdev(values) / math.sqrt(n) if n > 1 else math.nan
 
 
 def entries(experiment: Experiment, store: JobStore) -> list[Entry]:

@@ -4,32 +4,35 @@ import csv
 import html
 import io
 from collections.abc import Sequence
-from datetime import date
-from importlib.metadata import version
 from pathlib import Path
 
 from cagat.experiments.experiment import Experiment, Row
 from cagat.experiments.paper import reported
 from cagat.experiments.summary import Difference, Entry
+from cagat.look.page import inline_svg, page, source_line
+from cagat.look.table import Table
 from cagat.models import card
 from cagat.whole_file import put_whole
 
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem; color: #222; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; }
-th, td { padding: .3rem .7rem; border-bottom: 1px solid #ddd; text-align: right; white-space: nowrap; }
-th:first-child, td:first-child, th:nth-child(2), td:nth-child(2) { text-align: left; }
-"""
 
+def write_tables(
+    experiment: Experiment, entries: list[Entry], directory: Path, command: str, pictures: Sequence[Path] = ()
+) -> list[Path]:
+    """Write the tables of an experiment; the files that were written.
 
-def write_tables(experiment: Experiment, entries: list[Entry], directory: Path, command: str) -> list[Path]:
-    """Write the tables of an experiment; the files that were written."""
+    Args:
+        experiment: The experiment.
+        entries: Its cells.
+        directory: Where to.
+        command: The command that is named as the source.
+        pictures: Pictures of it that were drawn there already; those in SVG go into the pages.
+    """
+    drawn = [path for path in pictures if path.suffix == ".svg"]
     stem = directory / experiment.name
     texts = {
         stem.with_suffix(".csv"): _csv(experiment, entries),
-        stem.with_suffix(".md"): _markdown(experiment, entries, command),
-        stem.with_suffix(".html"): _html(experiment, entries, command),
+        stem.with_suffix(".md"): _markdown(experiment, entries, command, drawn),
+        stem.with_suffix(".html"): _html(experiment, entries, command, drawn),
     }
     for path, text in texts.items():
         put_whole(path, text)
@@ -74,8 +77,8 @@ def _difference(entry: Entry, entries: list[Entry]) -> Difference | None:
     return None if other is None else entry.minus(other)
 
 
-def _grid(experiment: Experiment, entries: list[Entry]) -> tuple[list[str], list[list[str]]]:
-    """The head and the lines of the table that people read: a line a configuration, a column a graph and labels."""
+def _table(experiment: Experiment, entries: list[Entry]) -> Table:
+    """The table that people read: a line a configuration, a column a graph and labels."""
     by_place = {(entry.row, entry.dataset, entry.labels): entry for entry in entries}
     places = [
         (dataset, labels)
@@ -91,7 +94,7 @@ def _grid(experiment: Experiment, entries: list[Entry]) -> tuple[list[str], list
             changes = ", ".join(f"{key}={value}" for key, value in row.changes)
             lines.append([row.method, " ".join(filter(None, (row.preset, changes))), *map(_cell, cells)])
             lines += _further_lines(experiment, row, places, cells, entries)
-    return head, lines
+    return Table(head, lines, words=2)
 
 
 def _further_lines(
@@ -131,33 +134,22 @@ def _interval(difference: Difference | None) -> str:
     return "" if difference is None else f"{difference.mean:+.1f} [{difference.low:+.1f}, {difference.high:+.1f}]"
 
 
-def _source(command: str) -> str:
-    versions = ", ".join(f"{name} {version(name)}" for name in ("cagat", "torch", "torch_geometric"))
-    return f"Written by `{command}` on {date.today().isoformat()} with {versions}."
-
-
 _NOTE = (
     "Test accuracy in percent, mean ± standard deviation (n - 1) over n random splits, seeds 0 to n - 1. Paired "
     "differences are over the same splits, with their 95 % interval."
 )
 
 
-def _markdown(experiment: Experiment, entries: list[Entry], command: str) -> str:
-    head, lines = _grid(experiment, entries)
-    table = [head, ["---"] * len(head), *lines]
-    rows = "\n".join("| " + " | ".join(line) + " |" for line in table)
-    return f"# {experiment.title}\n\n{_NOTE}\n\n{rows}\n\n{_source(command)}\n"
+def _markdown(experiment: Experiment, entries: list[Entry], command: str, drawn: list[Path]) -> str:
+    images = [f"![{experiment.title}]({path.name})" for path in drawn]
+    parts = [f"# {experiment.title}", _NOTE, _table(experiment, entries).markdown(), *images, source_line(command)]
+    return "\n\n".join(parts) + "\n"
 
 
-def _html(experiment: Experiment, entries: list[Entry], command: str) -> str:
-    head, lines = _grid(experiment, entries)
-    cells = "".join(f"<th>{html.escape(name)}</th>" for name in head)
-    rows = "\n".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>" for line in lines)
-    title = html.escape(experiment.title)
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head>\n'
-        f"<body><h1>{title}</h1><p>{html.escape(_NOTE)}</p>\n"
-        f'<div class="wide"><table><thead><tr>{cells}</tr></thead><tbody>\n{rows}\n</tbody></table></div>\n'
-        f"<p>{html.escape(_source(command))}</p></body></html>\n"
+def _html(experiment: Experiment, entries: list[Entry], command: str, drawn: list[Path]) -> str:
+    images = [inline_svg(path.read_text(encoding="utf-8")) for path in drawn]
+    cards = "\n".join(
+        f'<section class="card">{part}</section>' for part in (_table(experiment, entries).html(), *images)
     )
+    source = html.escape(source_line(command))
+    return page(experiment.title, f"<p>{html.escape(_NOTE)}</p>\n{cards}\n<footer><p>{source}</p></footer>")

@@ -118,20 +118,30 @@ class CaGAT(NodeClassifier):
         rounds: int | None = None,
     ) -> list[AttentionRows]:
         """The attention of chosen nodes in every layer, without dropout; see :meth:`cagat.CaGATConv.attention`."""
+        inputs = self.layer_inputs(x, edge_index, edge_attr)
+        return [
+            conv.attention(features, edge_index, edge_attr, nodes=nodes, rounds=rounds)
+            for conv, features in zip(self._layers(), inputs, strict=True)
+        ]
+
+    @torch.no_grad()
+    def layer_inputs(
+        self, x: Tensor | SparseFeatures, edge_index: Tensor | CSRGraph, edge_attr: Tensor | None = None
+    ) -> list[Tensor | SparseFeatures]:
+        """The features that enter each layer, without dropout and gradients."""
         modes = {module: module.training for module in self.modules()}
         self.eval()
         try:
-            with torch.no_grad():
-                rows, x = [], as_features(x)
-                for number, conv in enumerate(self.convs):
-                    if number > 0:
-                        x = F.elu(self.convs[number - 1](x, edge_index, edge_attr))
-                    assert isinstance(conv, CaGATConv)
-                    rows.append(conv.attention(x, edge_index, edge_attr, nodes=nodes, rounds=rounds))
-            return rows
+            inputs = [as_features(x)]
+            for conv in list(self.convs)[:-1]:
+                inputs.append(F.elu(conv(inputs[-1], edge_index, edge_attr)))
+            return inputs
         finally:
             for module, training in modes.items():
                 module.training = training
+
+    def _layers(self) -> list[CaGATConv]:
+        return [conv for conv in self.convs if isinstance(conv, CaGATConv)]
 
     def _hidden(
         self, x: Tensor | SparseFeatures, edge_index: Tensor | CSRGraph, edge_attr: Tensor | None

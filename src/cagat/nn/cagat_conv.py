@@ -18,6 +18,7 @@ from cagat.nn.arguments import (
     require_choice,
     require_count,
 )
+from cagat.nn.attention_operators import AttentionOperators
 from cagat.nn.attention_rows import AttentionRows
 from cagat.nn.edge_features import edge_features_with_loops
 from cagat.nn.explained_messages import ExplainedMessages
@@ -245,15 +246,38 @@ class CaGATConv(ExplainedMessages):
             nodes: The nodes whose rows are wanted: a number, numbers, or a mask.
             rounds: After how many of the K rounds. (default: all)
         """
+        G, S = self.attention_operators(x, edge_index, edge_attr, rounds=rounds)
+        chosen = chosen_nodes(nodes, G.graph)
+        return AttentionRows(chosen, G.rows(chosen), S.rows(chosen))
+
+    @torch.no_grad()
+    def attention_operators(
+        self,
+        x: Tensor | SparseFeatures,
+        edge_index: Adjacency,
+        edge_attr: Tensor | None = None,
+        *,
+        rounds: int | None = None,
+    ) -> AttentionOperators:
+        """The attention of all nodes as it is in evaluation, known by its products.
+
+        A product with a few columns costs O(K T |E|), so that sums of attention over groups of nodes can be had for all
+        nodes at once. There is no dropout, and there are no gradients.
+
+        Args:
+            x: The node features.
+            edge_index: The edges.
+            edge_attr: Edge features or weights.
+            rounds: After how many of the K rounds. (default: all)
+        """
         if rounds is not None and not 0 <= rounds <= self.K:
             raise ValueError(f"rounds must be in 0..{self.K}, got {rounds}")
         features = as_features(x)
         graph, edge_attr = self._prepare(features, edge_index, edge_attr)
-        chosen = chosen_nodes(nodes, graph)
         Z = self._transform(features)
         G = self._attend(Z, graph, edge_attr)
         S = self._diffuse(Z, G, graph, self.K if rounds is None else rounds).S
-        return AttentionRows(chosen, EdgeSupport(graph, G).rows(chosen), S.rows(chosen))
+        return AttentionOperators(EdgeSupport(graph, G), S)
 
     def _prepare(
         self,

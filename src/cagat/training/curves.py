@@ -3,11 +3,9 @@
 import math
 from pathlib import Path
 
+from cagat.look.palette import BLUE, GREY, ORANGE
 from cagat.training.trainer import Epoch
 from cagat.whole_file import written_whole
-
-# Blue and orange of Okabe and Ito's palette, which colour-blind people can tell apart.
-_TRAINING, _VALIDATION = "#0072B2", "#D55E00"
 
 
 def draw_curves(history: list[Epoch], best_epoch: int, path: Path) -> None:
@@ -23,15 +21,15 @@ def draw_curves(history: list[Epoch], best_epoch: int, path: Path) -> None:
     numbers = [epoch.number for epoch in history]
     # A single epoch is a point, not a line.
     style = {"marker": "o"} if len(history) == 1 else {"linewidth": 1.3}
-    losses.plot(numbers, [epoch.loss for epoch in history], color=_TRAINING, label="training", **style)
-    losses.plot(numbers, [epoch.val_loss for epoch in history], color=_VALIDATION, label="validation", **style)
+    losses.plot(numbers, [epoch.loss for epoch in history], color=BLUE, label="training", **style)
+    losses.plot(numbers, [epoch.val_loss for epoch in history], color=ORANGE, label="validation", **style)
     losses.set(title="Loss", xlabel="epoch")
     for axes in others:
-        axes.plot(numbers, [epoch.val_accuracy for epoch in history], color=_VALIDATION, label="validation", **style)
+        axes.plot(numbers, [epoch.val_accuracy for epoch in history], color=ORANGE, label="validation", **style)
         axes.set(title="Validation accuracy", xlabel="epoch")
         axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     for axes in (losses, *others):
-        axes.axvline(best_epoch, color="#666666", linestyle=":", linewidth=1, label=f"best: epoch {best_epoch}")
+        axes.axvline(best_epoch, color=GREY, linestyle=":", linewidth=1, label=f"best: epoch {best_epoch}")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)

@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import filelock
 
@@ -73,6 +74,11 @@ class RunDirectory:
                     with contextlib.suppress(OSError):
                         self.path.rmdir()
 
+    def history(self) -> list[Epoch]:
+        """The epochs that are on record; none of a model that is fitted at once."""
+        lines = self.metrics.read_text(encoding="utf-8").splitlines() if self.metrics.exists() else []
+        return [_epoch(json.loads(line)) for line in lines]
+
     def rewrite_metrics(self, history: list[Epoch]) -> None:
         """Make the file of metrics say just this: a run that was killed may have got further than its checkpoint."""
         put_whole(self.metrics, "".join(map(metrics_line, history)))
@@ -97,6 +103,11 @@ def directory_lock(path: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def _epoch(values: dict[str, Any]) -> Epoch:
+    accuracy = values["val_accuracy"]
+    return Epoch(values["epoch"], values["loss"], values["val_loss"], math.nan if accuracy is None else accuracy)
 
 
 def metrics_line(epoch: Epoch) -> str:

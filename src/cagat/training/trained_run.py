@@ -56,17 +56,22 @@ class TrainedRun:
             )
         return problem
 
+    def inputs(self, graph: Data) -> tuple[Any, ...]:
+        """What the model takes of a graph: scaled features, edges, and their weights if there are any."""
+        norm = cast("Normalization", self.description.feature_norm)
+        return inputs_for(self.model, graph, norm, torch.device("cpu"))
+
     @torch.no_grad()
     def logits(self, graph: Data) -> Tensor:
         """The logits of all nodes of a graph with the same features as the one trained on."""
-        logits: Tensor = self.model(*self._inputs(graph))
+        logits: Tensor = self.model(*self.inputs(graph))
         return logits
 
     @torch.no_grad()
     def embed(self, dataset: str | None = None) -> Embeddings:
         """The hidden representation of all nodes, of the graph trained on or of another."""
         graph = self._graph(dataset)[0]
-        return Embeddings(list(graph.node_names), self.model.embed(*self._inputs(graph)))
+        return Embeddings(list(graph.node_names), self.model.embed(*self.inputs(graph)))
 
     def predict(self, dataset: str | None = None) -> Predictions:
         """Label all nodes, of the graph trained on or of another.
@@ -93,7 +98,3 @@ class TrainedRun:
             )
         graph = load_graph(dataset, self.config.data_dir)
         return with_features(graph, self.description.features, self.description.in_channels), None
-
-    def _inputs(self, graph: Data) -> tuple[Any, ...]:
-        norm = cast("Normalization", self.description.feature_norm)
-        return inputs_for(self.model, graph, norm, torch.device("cpu"))

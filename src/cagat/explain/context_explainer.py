@@ -1,0 +1,134 @@
+"""Rows of S as an explanation."""
+
+import logging
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch_geometric.explain import Explanation
+from torch_geometric.explain.algorithm import ExplainerAlgorithm
+from torch_geometric.explain.config import ExplanationType, ModelTaskLevel
+
+from cagat.diffusion import AttentionOperator
+from cagat.errors import CagatError
+from cagat.nn import CaGATConv
+from cagat.nn.arguments import require_choice, require_count
+
+_logger = logging.getLogger(__name__)
+
+
+class NoContextError(CagatError, ValueError):
+    """A model has no context-aware attention to explain it by."""
+
+
+class ContextExplainer(ExplainerAlgorithm):  # type: ignore[misc]
+    """An algorithm for PyG's :class:`~torch_geometric.explain.Explainer` that explains a node by its rows of S.
+
+    The explanation's ``edge_mask`` is S on the edges around the node, as PyG's
+    :class:`~torch_geometric.explain.algorithm.AttentionExplainer` would give it; but that one needs S on *all* edges of
+    the graph, a product for every node, and this one only the rows it shows. Beyond it, the explanation has what no
+    explanation by edges can have: the strongest pairs that are not edges, as ``context_index`` (sources, then targets)
+    and ``context_weight``.
+
+    It explains any model whose layers are, or contain, :class:`~cagat.CaGATConv`.
+
+    Args:
+        reduce: How heads, and then layers, become one number: ``"max"``, as in AttentionExplainer, or ``"mean"``.
+            (default: ``"max"``)
+        pairs: How many pairs that are not edges are given for each node. (default: ``10``)
+    """
+
+    def __init__(self, reduce: Literal["max", "mean"] = "max", pairs: int = 10) -> None:
+        super().__init__()
+        require_choice("reduce", reduce, ("max", "mean"))
+        require_count("pairs", pairs)
+        self.reduce = reduce
+        self.pairs = pairs
+
+    @torch.no_grad()
+    def forward(
+        self,
+        model: torch.nn.Module,
+        x: Tensor,
+        edge_index: Tensor,
+        *,
+        target: Tensor,
+        index: int | Tensor | None = None,
+        **kwargs: Any,
+    ) -> Explanation:
+        """Explain the nodes of ``index``.
+
+        Raises:
+            NoContextError: The model has no CaGATConv.
+            ValueError: There is no ``index``.
+        """
+        if index is None:
+            raise ValueError("ContextExplainer explains nodes: say which with index=, a number or a tensor of them")
+        nodes = torch.as_tensor(index, device=edge_index.device).view(-1)
+        layers = _layers(model, x, edge_index, **kwargs)
+        _, around = self._get_hard_masks(model, nodes, edge_index, num_nodes=x.size(0))
+        assert around is not None
+        source, sink = edge_index[:, around]
+        edge_mask = torch.zeros(edge_index.size(1), dtype=layers[0].dtype, device=edge_index.device)
+        edge_mask[around] = self._reduced([S.at(sink, source) for S in layers], heads=1)
+        context_index, context_weight = self._pairs(layers, nodes)
+        return Explanation(edge_mask=edge_mask, context_index=context_index, context_weight=context_weight)
+
+    def supports(self) -> bool:
+        """Whether the settings of the Explainer are ones that this algorithm can serve."""
+        config = self.explainer_config
+        refusals = {
+            "it explains the model, so explanation_type must be 'model'": (
+                config.explanation_type is not ExplanationType.model
+            ),
+            "it explains by pairs of nodes, so node_mask_type must be None": config.node_mask_type is not None,
+            "it explains nodes, so task_level must be 'node'": self.model_config.task_level is not ModelTaskLevel.node,
+        }
+        for reason, refused in refusals.items():
+            if refused:
+                _logger.error("ContextExplainer cannot be used like this: %s.", reason)
+        return not any(refusals.values())
+
+    def _pairs(self, layers: list[AttentionOperator], nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """The strongest pairs of the nodes that are neither edges nor the nodes themselves."""
+        rows = self._reduced([S.rows(nodes) for S in layers], heads=1)
+        pattern = layers[0].graph.pattern
+        for place, node in enumerate(nodes.tolist()):
+            rows[place, pattern.col[pattern.rowptr[node] : pattern.rowptr[node + 1]].long()] = 0
+            rows[place, node] = 0
+        weights, sources = rows.topk(min(self.pairs, rows.size(1)), dim=1)
+        some = weights > 0
+        targets = nodes[:, None].expand_as(sources)
+        return torch.stack([sources[some], targets[some]]), weights[some]
+
+    def _reduced(self, values: list[Tensor], heads: int) -> Tensor:
+        """One number of all heads and layers."""
+        reduce = torch.amax if self.reduce == "max" else torch.mean
+        return reduce(torch.stack([reduce(value, dim=heads) for value in values]), dim=0)
+
+
+def _layers(model: torch.nn.Module, x: Tensor, edge_index: Tensor, **kwargs: Any) -> list[AttentionOperator]:
+    """S of every CaGATConv of the model, on the features that reach it."""
+    found: list[AttentionOperator] = []
+
+    def look(conv: CaGATConv, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+        names = ("x", "edge_index", "edge_attr")
+        arguments = dict(zip(names, given, strict=False)) | {key: named[key] for key in names if key in named}
+        found.append(conv.attention_operators(**arguments).S)
+
+    hooks = [
+        module.register_forward_pre_hook(look, with_kwargs=True)
+        for module in model.modules()
+        if isinstance(module, CaGATConv)
+    ]
+    try:
+        model(x, edge_index, **kwargs)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if not found:
+        raise NoContextError(
+            f"{type(model).__name__} has no CaGATConv, so there is no S to explain it by. Other attention is explained "
+            "by torch_geometric.explain.AttentionExplainer."
+        )
+    return found

@@ -1,0 +1,335 @@
+(function () {
+"use strict";
+const data = JSON.parse(document.getElementById("data").textContent);
+const $ = id => document.getElementById(id);
+const KINDS = {Uint8: Uint8Array, Int16: Int16Array, Int32: Int32Array};
+
+function unpacked(field) {
+  const bytes = Uint8Array.from(atob(field.data), letter => letter.charCodeAt(0));
+  const whole = new KINDS[field.kind](bytes.buffer);
+  return field.scale === 1 ? whole : Float32Array.from(whole, value => value * field.scale);
+}
+
+// Plotly takes tags for markup; names from files are shown as they are.
+const plain = text => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+const short = (text, length = 14) => text.length <= length ? text : text.slice(0, length - 1) + "…";
+const X = unpacked(data.x), Y = unpacked(data.y), label = unpacked(data.label), predicted = unpacked(data.predicted);
+const probability = unpacked(data.probability), part = unpacked(data.part), degree = unpacked(data.degree);
+const shown = unpacked(data.shown), offsets = unpacked(data.offsets), neighbours = unpacked(data.neighbours);
+const layers = data.layers.map(layer => ({...layer, onEdges: unpacked(layer.onEdges), others: unpacked(layer.others),
+  otherValues: unpacked(layer.otherValues)}));
+const count = data.names.length, unlabelled = data.classes.length - 1;
+const placeOf = new Map(Array.from(shown, (node, place) => [node, place]));
+const numberOf = new Map(data.names.map((name, node) => [name, node]));
+const colour = number => number === unlabelled ? "#9aa2ad" : data.colours[number % data.colours.length];
+const symbol = number => data.symbols[Math.floor(number / data.colours.length) % data.symbols.length];
+const config = {displaylogo: false, responsive: true, displayModeBar: false};
+const font = {family: "system-ui, 'Segoe UI', 'Liberation Sans', sans-serif", size: 13, color: "#222"};
+const isRight = node => label[node] === unlabelled ? 2 : label[node] === predicted[node] ? 0 : 1;
+
+const COLOURINGS = {
+  class: {of: node => label[node], names: data.classes, colour, symbol},
+  predicted: {of: node => predicted[node], names: data.classes, colour, symbol},
+  right: {of: isRight, names: ["right", "wrong", "unlabelled"], colour: kind => ["#56B4E9", "#D55E00", "#9aa2ad"][kind],
+    symbol: kind => ["circle", "x", "circle"][kind]},
+  split: {of: node => part[node], names: ["train", "val", "test", "no part"],
+    colour: kind => ["#222222", "#D55E00", "#56B4E9", "#9aa2ad"][kind], symbol: kind => ["square", "diamond", "circle", "circle"][kind]},
+};
+const state = {node: 0, layer: 0, head: 0, round: 0, hidden: new Set()};
+
+function hasWebGL() {
+  try { return Boolean(document.createElement("canvas").getContext("webgl")); } catch (error) { return false; }
+}
+const scatter = count > 4000 && hasWebGL() ? "scattergl" : "scatter";
+
+// ---- all nodes
+
+function drawMap() {
+  const chosen = COLOURINGS[$("colouring").value];
+  const groups = chosen.names.map(() => []);
+  for (let node = 0; node < count; node++) groups[chosen.of(node)].push(node);
+  const traces = groups.map((nodes, kind) => ({
+    type: scatter, mode: "markers", x: nodes.map(node => X[node]), y: nodes.map(node => Y[node]), customdata: nodes,
+    text: nodes.map(node => plain(short(data.names[node], 30)) + "<br>" + plain(data.classes[label[node]])), name: plain(chosen.names[kind]),
+    hovertemplate: "%{text}<extra></extra>", visible: !state.hidden.has(kind),
+    marker: {color: chosen.colour(kind), symbol: chosen.symbol(kind), size: count > 4000 ? 4 : 6, opacity: .8},
+  }));
+  traces.push({type: scatter, mode: "markers", x: [X[state.node]], y: [Y[state.node]], hoverinfo: "skip",
+    marker: {size: 18, symbol: "circle-open", color: "#222", line: {width: 3}}});
+  const axis = {visible: false, fixedrange: false};
+  const layout = {height: window.innerWidth < 560 ? 360 : 500, margin: {l: 4, r: 4, t: 4, b: 4}, showlegend: false, font,
+    hovermode: "closest", dragmode: "pan", xaxis: axis, yaxis: {...axis, scaleanchor: "x"}, uirevision: "keep"};
+  const drawn = Plotly.react("map", traces, layout, {...config, scrollZoom: window.innerWidth >= 560});
+  drawLegend(chosen, groups);
+  return drawn;
+}
+
+function drawLegend(chosen, groups) {
+  const legend = $("legend");
+  legend.textContent = "";
+  chosen.names.forEach((name, kind) => {
+    if (!groups[kind].length) return;
+    const button = document.createElement("button"), swatch = document.createElement("span");
+    button.type = "button";
+    button.setAttribute("aria-pressed", String(!state.hidden.has(kind)));
+    swatch.className = "swatch";
+    swatch.style.background = chosen.colour(kind);
+    button.append(swatch, `${name} (${groups[kind].length})`);
+    button.addEventListener("click", () => {
+      if (!state.hidden.delete(kind)) state.hidden.add(kind);
+      const place = Array.prototype.indexOf.call(legend.children, button);
+      drawMap();
+      legend.children[place].focus();
+    });
+    legend.append(button);
+  });
+}
+
+function moveRing() {
+  Plotly.restyle("map", {x: [[X[state.node]]], y: [[Y[state.node]]]}, [COLOURINGS[$("colouring").value].names.length]);
+}
+
+// ---- one node
+
+function span(className, text) {
+  const element = document.createElement("span");
+  element.className = className;
+  element.textContent = text;
+  return element;
+}
+
+function choose(node, scroll) {
+  state.node = node;
+  moveRing();
+  drawNode();
+  if (scroll && window.innerWidth < 960) $("node-heading").scrollIntoView({behavior: "smooth"});
+}
+
+function drawFacts() {
+  const node = state.node, facts = $("node-facts"), parts = ["train", "val", "test", "no part"];
+  $("node-heading").textContent = `Node ${data.names[node]}`;
+  facts.textContent = "";
+  const right = isRight(node);
+  facts.append("class ", span("tag", data.classes[label[node]]), " predicted ", span("tag", data.classes[predicted[node]]),
+    ` (${probability[node]} %) `, right === 1 ? span("wrong", "wrong ") : right === 0 ? "right " : "",
+    `· ${parts[part[node]]} · ${degree[node]} neighbour${degree[node] === 1 ? "" : "s"}`);
+}
+
+// The rows of the table: the neighbours, then the strongest pairs without an edge of this head and round.
+function pairs() {
+  const place = placeOf.get(state.node), layer = layers[state.layer], heads = layer.heads, found = [];
+  const entries = neighbours.length, mean = state.head === heads;
+  const value = (round, entry) => {
+    const start = (round * entries + entry) * heads;
+    if (!mean) return layer.onEdges[start + state.head];
+    let sum = 0;
+    for (let head = 0; head < heads; head++) sum += layer.onEdges[start + head];
+    return sum / heads;
+  };
+  for (let entry = offsets[place]; entry < offsets[place + 1]; entry++) {
+    const G = value(0, entry), S = value(state.round, entry);
+    found.push({node: neighbours[entry], edge: true, G, S});
+  }
+  if (state.round > 0) {
+    const columns = heads + (heads > 1 ? 1 : 0);
+    const start = (((state.round - 1) * columns + state.head) * shown.length + place) * layer.strongest;
+    for (let rank = 0; rank < layer.strongest; rank++) {
+      const node = layer.others[start + rank];
+      if (node >= 0) found.push({node, edge: false, G: 0, S: layer.otherValues[start + rank]});
+    }
+  }
+  return found.sort((one, other) => other.S - one.S);
+}
+
+const MOST = 24;
+
+// Neighbours keep their places while head and round change; pairs without an edge stand outside.
+function places(found) {
+  const layer = layers[state.layer], place = placeOf.get(state.node), weight = new Map();
+  for (let entry = offsets[place]; entry < offsets[place + 1]; entry++) {
+    let most = 0;
+    for (let round = 0; round <= layer.rounds; round += Math.max(layer.rounds, 1))
+      for (let head = 0; head < layer.heads; head++)
+        most = Math.max(most, layer.onEdges[(round * neighbours.length + entry) * layer.heads + head]);
+    if (neighbours[entry] !== state.node) weight.set(neighbours[entry], most);
+  }
+  const kept = [...weight.keys()].sort((one, other) => weight.get(other) - weight.get(one)).slice(0, MOST)
+    .sort((one, other) => label[one] - label[other] || one - other);
+  const at = new Map([[state.node, [0, 0]]]);
+  // Every one has a direction of its own, whether the outer ones are there or not.
+  const outer = layer.rounds ? layer.strongest : 0, all = kept.length + outer;
+  const far = found.filter(pair => !pair.edge);
+  for (let slot = 0, near = 0, number = 0; slot < all; slot++) {
+    const angle = 2 * Math.PI * slot / all + Math.PI / 2;
+    if (number < outer && slot >= Math.floor((number + .5) * all / outer)) {
+      if (number < far.length) at.set(far[number].node, [1.5 * Math.cos(angle), 1.5 * Math.sin(angle)]);
+      number++;
+    } else if (near < kept.length) at.set(kept[near++], [Math.cos(angle), Math.sin(angle)]);
+  }
+  return at;
+}
+
+function drawEgo(target, key, found, at, largest) {
+  const visible = found.filter(pair => at.has(pair.node) && (pair.edge || key === "S")), traces = [];
+  for (const pair of visible) {
+    if (pair.node === state.node || pair[key] <= 0) continue;
+    const [x, y] = at.get(pair.node);
+    traces.push({type: "scatter", mode: "lines", x: [0, x], y: [0, y], hoverinfo: "skip",
+      line: {width: .6 + 12 * pair[key] / largest, color: pair.edge ? "#aeb6c2" : "#e8a77c", dash: pair.edge ? "solid" : "dot"}});
+  }
+  const few = visible.length <= 18;
+  traces.push({type: "scatter", mode: few ? "markers+text" : "markers", x: visible.map(pair => at.get(pair.node)[0]),
+    y: visible.map(pair => at.get(pair.node)[1]), customdata: visible.map(pair => pair.node),
+    text: visible.map(pair => pair.node === state.node || few ? plain(short(data.names[pair.node], 10)) : ""),
+    textposition: visible.map(pair => at.get(pair.node)[1] < -.1 ? "bottom center" : "top center"), textfont: {size: 11},
+    hovertext: visible.map(pair => `${plain(short(data.names[pair.node], 30))}<br>${plain(data.classes[label[pair.node]])}<br>${key} = ${pair[key].toFixed(3)}`
+      + (pair.edge ? "" : "<br>no edge")),
+    hovertemplate: "%{hovertext}<extra></extra>", cliponaxis: false,
+    marker: {size: visible.map(pair => pair.node === state.node ? 24 : 14), color: visible.map(pair => colour(label[pair.node])),
+      symbol: visible.map(pair => pair.edge ? "circle" : "diamond"),
+      line: {width: visible.map(pair => pair.node === state.node ? 3 : 1.5), color: visible.map(pair => pair.node === state.node ? "#222" : "#fff")}}});
+  const axis = {visible: false, range: [-1.85, 1.85], fixedrange: true};
+  const layout = {height: 300, margin: {l: 2, r: 2, t: 2, b: 2}, showlegend: false, font, hovermode: "closest", dragmode: false,
+    xaxis: axis, yaxis: {...axis, scaleanchor: "x"}};
+  return Plotly.react(target, traces, layout, config);
+}
+
+function tableRow(pair, largest) {
+  const row = document.createElement("tr"), cell = (text, className) => {
+    const element = document.createElement("td");
+    element.className = className || "";
+    element.textContent = text;
+    row.append(element);
+    return element;
+  };
+  row.dataset.node = data.names[pair.node];
+  if (!pair.edge) row.className = "off";
+  const first = cell("", "word");
+  if (placeOf.has(pair.node) && pair.node !== state.node) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = short(data.names[pair.node], 24);
+    button.addEventListener("click", () => choose(pair.node, false));
+    first.append(button);
+  } else first.textContent = short(data.names[pair.node], 24);
+  const kind = cell("", "word kind"), swatch = span("swatch", "");
+  swatch.style.background = colour(label[pair.node]);
+  kind.append(swatch, short(data.classes[label[pair.node]], 24));
+  cell(pair.node === state.node ? "itself" : pair.edge ? "yes" : "no", "word");
+  for (const [key, tint] of [["G", "#0072B2"], ["S", "#D55E00"]]) {
+    const bar = cell(pair[key].toFixed(3), key === "S" ? "bar context" : "bar");
+    bar.style.backgroundImage = `linear-gradient(${tint}, ${tint})`;
+    bar.style.setProperty("--part", `${Math.max(0, 90 * pair[key] / largest).toFixed(1)}%`);
+  }
+  const difference = pair.S - pair.G;
+  cell(`${difference < 0 ? "−" : "+"}${Math.abs(difference).toFixed(3)}`, "context");
+  return row;
+}
+
+function drawNode() {
+  drawFacts();
+  const known = placeOf.has(state.node), area = $("attention");
+  area.hidden = !known;
+  if (!layers.length) {
+    $("node-facts").append(document.createElement("br"), span("soft", data.note));
+    return;
+  }
+  if (!known) {
+    $("node-facts").append(document.createElement("br"), span("soft",
+      `The attention of ${shown.length} of the ${count} nodes is on this page, and this node is not among them. To have it: cagat explore RUN --node '${data.names[state.node]}'`));
+    return;
+  }
+  const layer = layers[state.layer], found = pairs(), at = places(found);
+  const largest = Math.max(1e-9, ...found.map(pair => Math.max(pair.G, pair.S)));
+  $("round-value").textContent = state.round === 0 ? `0 of ${layer.rounds}: G` : `${state.round} of ${layer.rounds}`;
+  $("after-round").textContent = state.round === 0 ? "which starts as G" : `after round ${state.round}`;
+  drawEgo("before", "G", found, at, largest);
+  if (layer.rounds) drawEgo("after", "S", found, at, largest);
+  const rows = $("rows");
+  rows.textContent = "";
+  rows.append(...found.map(pair => tableRow(pair, largest)));
+  const hidden = found.filter(pair => !at.has(pair.node)).length;
+  $("ego-caption").textContent = (layer.rounds
+    ? "The thicker a line, the more attention. Dotted lines and diamonds are the strongest pairs without an edge, which only context reaches; colours are classes."
+    : "The thicker a line, the more attention; colours are classes. This model has no context, so there is no S.")
+    + (hidden ? ` The ${MOST} strongest neighbours are drawn; the table has all.` : "");
+}
+
+function fillControls() {
+  const layer = layers[state.layer], head = $("head");
+  head.textContent = "";
+  for (let number = 0; number < layer.heads; number++) head.add(new Option(String(number + 1), String(number)));
+  if (layer.heads > 1) head.add(new Option("mean of all", String(layer.heads)));
+  state.head = layer.heads > 1 ? layer.heads : 0;
+  head.value = String(state.head);
+  state.round = layer.rounds;
+  $("round").max = String(layer.rounds);
+  $("round").value = String(layer.rounds);
+  $("round-label").hidden = $("after-figure").hidden = layer.rounds === 0;
+  $("attention").classList.toggle("plain", layer.rounds === 0);
+}
+
+// ---- begin
+
+function listen() {
+  $("colouring").addEventListener("change", () => { state.hidden.clear(); drawMap(); });
+  $("search").addEventListener("input", () => {
+    const typed = $("search").value.trim().toLowerCase(), matches = $("matches");
+    matches.textContent = "";
+    if (!typed) return;
+    let left = 20;
+    for (const name of data.names) {
+      if (!name.toLowerCase().includes(typed)) continue;
+      matches.append(new Option(name, name));
+      if (--left === 0) break;
+    }
+  });
+  $("search-form").addEventListener("submit", event => {
+    event.preventDefault();
+    const typed = $("search").value.trim(), node = numberOf.get(typed);
+    $("search").setCustomValidity(node === undefined ? `There is no node called ${typed}` : "");
+    if (node === undefined) $("search").reportValidity();
+    else choose(node, true);
+  });
+  $("search").addEventListener("input", () => $("search").setCustomValidity(""));
+  const pool = shown.length ? Array.from(shown) : data.names.map((_, node) => node);
+  const draw = nodes => { if (nodes.length) choose(nodes[Math.floor(Math.random() * nodes.length)], true); };
+  $("any").addEventListener("click", () => draw(pool));
+  $("mistake").addEventListener("click", () => draw(pool.filter(node => isRight(node) === 1)));
+  $("layer").addEventListener("change", () => { state.layer = Number($("layer").value); fillControls(); drawNode(); });
+  $("head").addEventListener("change", () => { state.head = Number($("head").value); drawNode(); });
+  $("round").addEventListener("input", () => { state.round = Number($("round").value); drawNode(); });
+  $("map").on("plotly_click", event => {
+    const node = event.points[0].customdata;
+    if (node !== undefined) choose(node, true);
+  });
+  for (const id of ["before", "after"]) if ($(id).on) $(id).on("plotly_click", event => {
+    const node = event.points[0].customdata;
+    if (node !== undefined && node !== state.node) choose(node, false);
+  });
+}
+
+function firstNode() {
+  // One with a handful of neighbours shows most.
+  const fit = Array.from(shown).filter(node => degree[node] >= 4 && degree[node] <= 9 && part[node] === 2);
+  return fit.length ? fit[0] : shown.length ? shown[0] : 0;
+}
+
+if (layers.length) {
+  if (shown.length < count)
+    $("sampled").textContent = `The attention of ${shown.length} of the ${count} nodes is on this page; press Any for one of them.`;
+  layers.forEach((layer, number) => $("layer").add(new Option(String(number + 1), String(number))));
+  fillControls();
+}
+state.node = firstNode();
+drawMap().then(() => {
+  drawNode();
+  listen();
+  const narrow = window.innerWidth < 560;
+  for (const [id, figure] of Object.entries(data.figures)) {
+    if (narrow) figure.layout.margin = {...figure.layout.margin, l: 48, r: 6};
+    Plotly.newPlot(id, figure.data, figure.layout, config);
+  }
+  document.body.dataset.ready = "yes";
+});
+}());

@@ -1,0 +1,50 @@
+"""A picture and the numbers in it."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+import plotly.graph_objects as go
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What a function of :mod:`cagat.explore` gives; Jupyter shows it as its picture.
+
+    Attributes:
+        figure: The picture.
+        frame: The numbers.
+        caption: A sentence that says what to see.
+        details: What exactly is counted, where that takes more than a sentence.
+    """
+
+    figure: go.Figure
+    frame: pd.DataFrame
+    caption: str
+    details: str = ""
+
+    def _ipython_display_(self) -> None:
+        """What Jupyter calls to show a value."""
+        self.figure.show()
+
+
+def styled(figure: go.Figure, *, x: str = "", y: str = "", height: int = 380) -> go.Figure:
+    """The figure with the look that all share."""
+    axis = {"gridcolor": "#e6e8ec", "zeroline": False, "linecolor": "#9aa2ad", "ticks": "outside", "automargin": True}
+    figure.update_layout(
+        template="none",
+        height=height,
+        margin={"l": 56, "r": 12, "t": 12, "b": 48},
+        font={"family": 'system-ui, "Segoe UI", "Liberation Sans", sans-serif', "size": 13, "color": "#222"},
+        paper_bgcolor="#fff",
+        plot_bgcolor="#fff",
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "xanchor": "left"},
+        hoverlabel={"align": "left"},
+    )
+    figure.update_xaxes(title_text=x, **axis)
+    figure.update_yaxes(title_text=y, **axis)
+    return figure
+
+
+def plain(text: str) -> str:
+    """Text that plotly shows as it is: it would take tags for markup."""
+    return str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,32 @@
+import pytest
+import torch
+from torch.testing import assert_close
+
+from cagat.explore.attention_layers import NoAttentionError, attention_layers
+
+
+def test_rounds_are_those_of_the_model(run):
+    nodes = torch.tensor([0, 5])
+    inputs = run.inputs(run.problem.graph)
+    layers = attention_layers(run)
+    assert [(layer.number, layer.heads, len(layer.rounds)) for layer in layers] == [(1, 3, 2), (2, 1, 2)]
+    for done in range(3):
+        for layer, rows in zip(layers, run.model.attention(*inputs, nodes=nodes, rounds=done), strict=True):
+            assert_close(layer.G.rows(nodes), rows.G)
+            assert_close(layer.after(done).rows(nodes), rows.S)
+
+
+def test_gat_has_attention_that_sums_to_one(gat_run):
+    first, second = attention_layers(gat_run)
+    assert (first.heads, second.heads, first.rounds) == (2, 1, ())
+    x, edge_index, _ = gat_run.inputs(gat_run.problem.graph)
+    _, (edges, attention) = gat_run.model.conv1(x, edge_index, return_attention_weights=True)
+    rows = first.G.rows(torch.tensor([4]))[0]
+    assert_close(rows.sum(dim=1), torch.ones(2))
+    into = edges[1] == 4
+    assert_close(rows[:, edges[0, into]], attention[into].t())
+
+
+def test_other_models_have_none(gcn_run):
+    with pytest.raises(NoAttentionError, match=r"The model gcn has no attention.*cagat train --model cagat"):
+        attention_layers(gcn_run)

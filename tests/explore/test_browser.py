@@ -1,0 +1,187 @@
+"""The page of `cagat explore` in a real browser. Skipped, with the reason, where there is none."""
+
+import os
+
+import pytest
+import torch
+
+from cagat.explore import write_page
+from cagat.explore.shown_rows import STRONGEST
+from headless_browser import PHONE, browser, complaints, missing, open_page
+
+REQUIRED = os.environ.get("CAGAT_BROWSER") == "required"
+
+pytestmark = pytest.mark.skipif(bool(missing()) and not REQUIRED, reason=missing())
+
+# As many digits as the table shows; values on the page are rounded to 1 / 32767 of the largest.
+TOLERANCE = 1e-3
+
+
+@pytest.fixture(scope="module")
+def page(run, tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "explore.html"
+    write_page(run, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def laptop(page):
+    assert not missing(), missing()
+    with browser() as driver:
+        open_page(driver, page)
+        yield driver
+        assert complaints(driver) == []
+
+
+def by_id(driver, name):
+    return driver.find_element("id", name)
+
+
+def table(driver) -> dict[str, tuple[str, float, float, float]]:
+    rows = driver.execute_script(
+        "return [...document.querySelectorAll('#rows tr')].map(row => "
+        "[row.dataset.node, ...[...row.cells].slice(2).map(cell => cell.textContent)])"
+    )
+    return {
+        name: (edge, *(float(number.replace("\N{MINUS SIGN}", "-")) for number in rest)) for name, edge, *rest in rows
+    }
+
+
+def pick(driver, control: str, value: str) -> None:
+    from selenium.webdriver.support.ui import Select
+
+    Select(by_id(driver, control)).select_by_visible_text(value)
+
+
+def click_node(driver, number: int) -> None:
+    """Click where the node is, with the mouse."""
+    from selenium.webdriver import ActionChains
+
+    x, y = driver.execute_script(
+        "const map = document.getElementById('map');"
+        "map.scrollIntoView({block: 'center'});"
+        "const layout = map._fullLayout, after = map.getBoundingClientRect();"
+        "for (const trace of map.data) {"
+        "  const place = (trace.customdata || []).indexOf(arguments[0]);"
+        "  if (place >= 0) return [layout.xaxis._offset + layout.xaxis.l2p(trace.x[place]) - after.width / 2,"
+        "    layout.yaxis._offset + layout.yaxis.l2p(trace.y[place]) - after.height / 2];"
+        "}",
+        number,
+    )
+    ActionChains(driver).move_to_element_with_offset(by_id(driver, "map"), round(x), round(y)).pause(
+        0.3
+    ).click().perform()
+
+
+def expected(run, number: int, layer: int, rounds: int, head: int | None):
+    inputs = run.inputs(run.problem.graph)
+    rows = run.model.attention(*inputs, nodes=number, rounds=rounds)[layer]
+    return tuple((values[0].mean(dim=0) if head is None else values[0, head]).tolist() for values in (rows.G, rows.S))
+
+
+def compare(driver, run, number: int, layer: int, rounds: int, head: int | None) -> None:
+    """Hold the numbers on the page to those of `CaGATConv.attention`."""
+    names, shown = list(run.problem.graph.node_names), table(driver)
+    G, S = expected(run, number, layer, rounds, head)
+    sources, targets = run.problem.graph.edge_index
+    neighbours = {number, *sources[targets == number].tolist()}
+    assert {names[node] for node in neighbours} == {name for name, row in shown.items() if row[0] != "no"}
+    for name, (_, before, after, difference) in shown.items():
+        node = names.index(name)
+        assert before == pytest.approx(G[node], abs=TOLERANCE)
+        assert after == pytest.approx(S[node], abs=TOLERANCE)
+        assert difference == pytest.approx(S[node] - G[node], abs=2 * TOLERANCE)
+    others = sorted((value for node, value in enumerate(S) if node not in neighbours), reverse=True)
+    strongest = sorted((row[2] for row in shown.values() if row[0] == "no"), reverse=True)
+    count = 0 if rounds == 0 else STRONGEST
+    assert strongest == pytest.approx(others[:count], abs=TOLERANCE)
+    # The test would be empty if diffusion changed nothing.
+    if rounds:
+        assert max(abs(row[3]) for row in shown.values()) > 10 * TOLERANCE
+
+
+def test_click_a_node_and_move_the_slider(laptop, run):
+    from selenium.webdriver.common.keys import Keys
+
+    number = int(torch.bincount(run.problem.graph.edge_index[1]).argmax())
+    click_node(laptop, number)
+    assert by_id(laptop, "node-heading").text == f"Node {run.problem.graph.node_names[number]}"
+    slider = by_id(laptop, "round")
+    for layer, heads in ((0, 3), (1, 1)):
+        pick(laptop, "layer", str(layer + 1))
+        slider.send_keys(Keys.HOME)
+        for rounds in range(3):
+            assert by_id(laptop, "round-value").text.startswith(f"{rounds} of 2")
+            compare(laptop, run, number, layer, rounds, None)
+            if heads > 1:
+                pick(laptop, "head", "2")
+                compare(laptop, run, number, layer, rounds, 1)
+                pick(laptop, "head", "mean of all")
+            slider.send_keys(Keys.ARROW_RIGHT)
+
+
+def test_search_by_keyboard(laptop, run):
+    from selenium.webdriver.common.keys import Keys
+
+    search = by_id(laptop, "search")
+    search.send_keys("node 11", Keys.ENTER)
+    assert by_id(laptop, "node-heading").text == "Node node 11"
+    search.clear()
+    search.send_keys("nobody", Keys.ENTER)
+    assert by_id(laptop, "node-heading").text == "Node node 11"
+    assert "no node called nobody" in search.get_property("validationMessage")
+
+
+def test_a_neighbour_in_the_table_leads_to_it(laptop):
+    button = laptop.find_element("css selector", "#rows button")
+    name = button.text
+    button.send_keys("\n")
+    assert by_id(laptop, "node-heading").text == f"Node {name}"
+
+
+def test_colours_and_legend(laptop, run):
+    count = len(run.problem.graph.y)
+    for colouring in ("prediction", "right or wrong", "split", "class"):
+        pick(laptop, "colouring", colouring)
+        buttons = laptop.find_elements("css selector", "#legend button")
+        assert sum(int(button.text.rsplit("(", 1)[1].rstrip(")")) for button in buttons) == count
+    buttons[0].send_keys("\n")
+    pressed = [
+        button.get_attribute("aria-pressed") for button in laptop.find_elements("css selector", "#legend button")
+    ]
+    assert pressed == ["false", *["true"] * (len(pressed) - 1)]
+    assert laptop.execute_script("return document.getElementById('map').data[0].visible") is False
+
+
+def test_names_are_text_and_nothing_comes_from_elsewhere(laptop, run):
+    assert laptop.execute_script("return window.harmed") is None
+    assert "<b>bold</b>" in by_id(laptop, "legend").text
+    assert laptop.execute_script("return performance.getEntriesByType('resource').map(entry => entry.name)") == []
+    for name in ("agreement", "entropy", "confusion", "course"):
+        assert laptop.execute_script(f"return document.querySelectorAll('#{name} .main-svg').length") > 0
+
+
+def test_on_a_phone(page):
+    with browser(PHONE) as driver:
+        open_page(driver, page)
+        assert driver.execute_script("return document.documentElement.scrollWidth") <= PHONE[0]
+        driver.find_element("id", "any").click()
+        assert driver.find_element("id", "node-heading").text.startswith("Node ")
+        assert complaints(driver) == []
+
+
+@pytest.mark.parametrize("model", ["gat", "gcn"])
+def test_models_without_context(model, request, tmp_path):
+    run = request.getfixturevalue(f"{model}_run")
+    write_page(run, tmp_path / "page.html")
+    with browser() as driver:
+        open_page(driver, tmp_path / "page.html")
+        if model == "gat":
+            assert not by_id(driver, "round").is_displayed()
+            assert "no S" in by_id(driver, "ego-caption").text
+            assert len(table(driver)) > 1
+            assert not driver.find_element("css selector", "#rows .context").is_displayed()
+        else:
+            assert "no attention" in by_id(driver, "node-facts").text
+            assert not by_id(driver, "rows").is_displayed()
+        assert complaints(driver) == []

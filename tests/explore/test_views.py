@@ -1,0 +1,106 @@
+"""Pictures and frames for Python and Jupyter."""
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+from cagat import explore
+from cagat.errors import ConfigError, DatasetError
+from cagat.explore.layout import layout
+from cagat.explore.subject import Subject
+
+
+def test_embedding(run):
+    view = explore.embedding(run.directory.path, colour_by="right")
+    assert len(view.frame) == 60
+    evaluation = run.evaluate()
+    tests = view.frame[view.frame["split"] == "test"]
+    assert (tests["right"] == "right").mean() == pytest.approx(evaluation.accuracy["test"])
+    assert set(view.frame.loc[57:, "class"]) == {"unlabelled"}
+    # Names are shown as they are, never as markup.
+    assert "&lt;i&gt;0&lt;/i&gt;" in {text for trace in view.figure.data for text in trace.text}
+    with pytest.raises(ConfigError, match="colour_by must be one of class, predicted, right, split, but is 'degree'"):
+        explore.embedding(run, colour_by="degree")
+
+
+def test_alike_lie_together():
+    random = np.random.default_rng(0)
+    places = layout(np.repeat([[0.0] * 40, [9.0] * 40], 40, axis=0) + random.normal(size=(80, 40)).astype(np.float32))
+    inside = np.linalg.norm(places[:40] - places[:40].mean(axis=0), axis=1).mean()
+    between = np.linalg.norm(places[:40].mean(axis=0) - places[40:].mean(axis=0))
+    assert between > 2 * inside
+
+
+@pytest.mark.parametrize("shape", [(1, 3), (2, 1), (5, 1), (6, 2)])
+def test_places_of_very_few_nodes(shape):
+    assert layout(np.ones(shape, dtype=np.float32)).shape == (shape[0], 2)
+
+
+@pytest.mark.parametrize(("head", "rounds"), [(None, None), (2, 1), (1, 0)])
+def test_neighbourhood(run, head, rounds):
+    name = Subject.of(run).names[9]
+    view = explore.neighbourhood(run, name, head=head, rounds=rounds)
+    rows = run.model.attention(*run.inputs(run.problem.graph), nodes=9, rounds=rounds)[0]
+    names = Subject.of(run).names
+    for row in view.frame.itertuples():
+        G, S = (values[0, :, names.index(row.node)] for values in (rows.G, rows.S))
+        pick = slice(None) if head is None else head - 1
+        assert pytest.approx(float(G[pick].mean()), abs=1e-6) == row.G
+        assert pytest.approx(float(S[pick].mean()), abs=1e-6) == row.S
+        assert row.difference == pytest.approx(row.S - row.G, abs=1e-6)
+    assert (~view.frame["edge"]).sum() == (0 if rounds == 0 else 6)
+    assert name in set(view.frame["node"])
+    assert view.frame["S"].is_monotonic_decreasing
+    assert view.figure.data
+
+
+def test_neighbourhood_without_context(gat_run):
+    frame = explore.neighbourhood(gat_run, 9, layer=2).frame
+    assert (frame["G"] == frame["S"]).all()
+    assert frame["edge"].all()
+
+
+def test_what_is_not_there(run, gcn_run):
+    with pytest.raises(DatasetError, match="no node called 'nobody'; its first ones are called"):
+        explore.neighbourhood(run, "nobody")
+    with pytest.raises(DatasetError, match="no node 60: its nodes are numbered from 0 to 59"):
+        explore.neighbourhood(run, 60)
+    with pytest.raises(ConfigError, match="the layers 1 to 2, but layer 3"):
+        explore.neighbourhood(run, 0, layer=3)
+    with pytest.raises(ConfigError, match="the heads 1 to 3, but head 4"):
+        explore.neighbourhood(run, 0, head=4)
+    with pytest.raises(ConfigError, match="the rounds 0 to 2, but round 3"):
+        explore.neighbourhood(run, 0, rounds=3)
+    with pytest.raises(explore.NoAttentionError):
+        explore.entropy(gcn_run)
+
+
+def test_entropy(run):
+    view = explore.entropy(run, layer=2)
+    assert set(view.frame.columns) == {"node", "degree", "G", "S"}
+    # Attention on the node and its neighbours cannot be spread wider than evenly; S reaches further.
+    assert (view.frame["G"] <= np.log2(view.frame["degree"] + 1) + 1e-5).all()
+    assert (view.frame["S"] > view.frame["G"]).mean() > 0.9
+
+
+def test_confusion(run):
+    view = explore.confusion(run)
+    counts = view.frame.to_numpy()
+    assert counts.sum() == len(run.problem.split.test)
+    assert np.trace(counts) / counts.sum() == pytest.approx(run.evaluate().accuracy["test"])
+
+
+def test_jupyter_shows_the_picture(run, monkeypatch):
+    shown = []
+    monkeypatch.setattr(go.Figure, "show", lambda figure: shown.append(figure))
+    view = explore.confusion(run)
+    view._ipython_display_()
+    assert shown == [view.figure]
+
+
+def test_course(run):
+    view = explore.course(run)
+    assert list(view.frame.columns) == ["epoch", "loss", "val_loss", "val_accuracy"]
+    assert len(view.frame) == 5
+    best = int(view.frame["val_loss"].idxmin()) + 1
+    assert f"lowest in epoch {best} of 5" in view.caption
