@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import socket
 import sys
 import threading
@@ -74,6 +75,9 @@ class Watch:
     def _explain(self, error: BaseException) -> None:
         """Tell the others why this process ends; if others are to blame, the watch ends it meanwhile."""
         if _is_of_communication(error):
+            if threading.current_thread() is threading.main_thread():
+                # torchrun, too, ends the others when one dies; not before they have said which.
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)
             time.sleep(_SECONDS_FOR_A_VERDICT)
         reason = str(error) or type(error).__name__
         with contextlib.suppress(RuntimeError):
