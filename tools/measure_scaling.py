@@ -79,7 +79,7 @@ def train(nodes: int, parallel: str | None, out: Path) -> None:
             put_whole(out, json.dumps(found))
 
 
-def large() -> dict[str, Any]:
+def batches_on_a_large_graph() -> dict[str, Any]:
     """Train in batches of parts on a graph of 200 000 nodes."""
     with tempfile.TemporaryDirectory() as folder:
         command = ["-m", "cagat", "train", "--dataset", graph_name(200_000), "--batching", "cluster", "--parts", "40"]
@@ -176,7 +176,7 @@ def main() -> None:
         train(arguments.nodes, arguments.train or None, arguments.out)
         return
     if arguments.large:
-        put_whole(arguments.out, json.dumps({**head(), **large()}, indent=1) + "\n")
+        put_whole(arguments.out, json.dumps({**head(), **batches_on_a_large_graph()}, indent=1) + "\n")
         return
     small, large = arguments.nodes // 2, arguments.nodes
     runs = {
