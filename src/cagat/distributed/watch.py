@@ -17,7 +17,7 @@ from cagat.errors import CagatError
 
 _SECONDS_BETWEEN_LOOKS = 0.5
 # A process on another machine is given up when it has said nothing for so long.
-SILENCE = 12.0
+SILENCE = 18.0
 # How long a process whose communication failed waits to learn who is to blame.
 _SECONDS_FOR_A_VERDICT = SILENCE + 4.0
 _STORE_TIMEOUT = timedelta(seconds=10)
