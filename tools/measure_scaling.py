@@ -1,15 +1,18 @@
 """Measure what docs/scaling.md says: time, memory and traffic of training over nodes in parts, and what follows.
 
 Run: python tools/measure_scaling.py
+     python tools/measure_scaling.py --large --out benchmarks/results/scaling_large.json
 
 It trains with one process and with two, cuts graphs into up to 64 parts to see how large halos become, and works out
-from these constants what a graph of 100 million nodes would take on 64 machines.
+from these constants what a graph of 100 million nodes would take on 64 machines. With --large it trains in batches on a
+graph of 200 000 nodes instead, and tells the memory.
 """
 
 import argparse
 import json
 import os
 import platform
+import resource
 import shlex
 import subprocess
 import sys
@@ -76,6 +79,34 @@ def train(nodes: int, parallel: str | None, out: Path) -> None:
             put_whole(out, json.dumps(found))
 
 
+def batches_on_a_large_graph() -> dict[str, Any]:
+    """Train in batches of parts on a graph of 200 000 nodes."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["-m", "cagat", "train", "--dataset", graph_name(200_000), "--batching", "cluster", "--parts", "40"]
+        command += ["--epochs", "2", "--json"]
+        done = subprocess.run(
+            [sys.executable, *command, "--out", f"{folder}/run"], check=True, capture_output=True, text=True
+        )
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {
+        "trained": shlex.join(["python", *command]),
+        "result": {key: value for key, value in json.loads(done.stdout).items() if key != "run_dir"},
+        "peak_memory_bytes": 1024 * usage.ru_maxrss,
+        "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 1),
+    }
+
+
+def head() -> dict[str, Any]:
+    """How the numbers came about."""
+    packages = ("cagat", "torch", "torch_geometric", "numba", "pymetis")
+    return {
+        "command": shlex.join(["python", *sys.argv]),
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "versions": {package: version(package) for package in packages} | {"python": platform.python_version()},
+        "cores": os.cpu_count(),
+    }
+
+
 def halos(name: str, parts: int) -> dict[str, Any]:
     """How large the halos of a partition are, as a share of the nodes that a process holds."""
     graph = data.load(name, sparse=True)
@@ -138,10 +169,14 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=20_000, help="of the graph that is trained on")
     parser.add_argument("--cores", type=int, default=32, help="of a machine, in the estimate")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/scaling.json"))
+    parser.add_argument("--large", action="store_true", help="measure batches on a large graph instead")
     parser.add_argument("--train", nargs="?", const="", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.train is not None:
         train(arguments.nodes, arguments.train or None, arguments.out)
+        return
+    if arguments.large:
+        put_whole(arguments.out, json.dumps({**head(), **batches_on_a_large_graph()}, indent=1) + "\n")
         return
     small, large = arguments.nodes // 2, arguments.nodes
     runs = {
@@ -162,11 +197,7 @@ def main() -> None:
         "cores": arguments.cores,
     }
     found = {
-        "command": shlex.join(["python", *sys.argv]),
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "versions": {package: version(package) for package in ("cagat", "torch", "torch_geometric", "numba", "pymetis")}
-        | {"python": platform.python_version()},
-        "cores": os.cpu_count(),
+        **head(),
         "runs": runs,
         "partitions": partitions,
         "constants": constants,

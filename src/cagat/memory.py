@@ -1,4 +1,6 @@
-"""Refusing work that does not fit, before it starts."""
+"""Refusing work that does not fit, before it starts; and how much memory the work has taken."""
+
+import sys
 
 import psutil
 
@@ -23,6 +25,16 @@ def require_memory(needed: int, what: str, alternative: str) -> None:
             f"{what} would need {_readable(needed)} ({needed} bytes), but only {_readable(free)} are free. "
             f"{alternative}"
         )
+
+
+def peak_memory() -> int:
+    """The most memory that this process has had at any time, in bytes."""
+    try:
+        import resource
+    except ImportError:  # Windows.
+        return int(psutil.Process().memory_info().peak_wset)  # type: ignore[attr-defined]
+    # Linux counts in kilobytes, macOS in bytes.
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def _readable(size: int) -> str:

@@ -1,5 +1,3 @@
-import builtins
-
 import pytest
 import torch
 
@@ -34,14 +32,13 @@ def test_more_parts_than_nodes():
         metis_parts(two_rings(), 20, 21)
 
 
+def test_a_large_graph_is_cut_by_a_process_of_its_own(monkeypatch):
+    expected = metis_parts(two_rings(), 20, 2)
+    monkeypatch.setattr("cagat.distributed.partition.LARGE", 10)
+    assert torch.equal(metis_parts(two_rings(), 20, 2), expected)
+
+
 def test_without_pymetis(monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *arguments, **keywords):
-        if name == "pymetis":
-            raise ImportError(name)
-        return real(name, *arguments, **keywords)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(CagatError, match=r"pip install 'cagat\[scale\]'"):
         metis_parts(two_rings(), 20, 2)

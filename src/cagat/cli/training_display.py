@@ -119,6 +119,8 @@ def run_and_show(run: Run, as_json: bool, world: World) -> int:
         hint = f" Go on with: cagat train --resume {run.directory.path}" if started else ""
         typer.echo(f"Interrupted.{hint}", err=True)
         return INTERRUPTED
+    if world.size > 1 and run.directory.parallel.exists():
+        _print_parallel(json.loads(run.directory.parallel.read_text(encoding="utf-8")))
     if as_json:
         typer.echo(json.dumps(asdict(result)))
     else:
@@ -127,6 +129,16 @@ def run_and_show(run: Run, as_json: bool, world: World) -> int:
         typer.echo(f"Interrupted. Go on with: cagat train --resume {result.run_dir}", err=True)
         return INTERRUPTED
     return 0
+
+
+def _print_parallel(report: dict[str, Any]) -> None:
+    most = {key: max(rank[key] for rank in report["ranks"]) for key in report["ranks"][0]}
+    typer.echo(
+        f"{report['processes']} processes: each holds at most {most['nodes']} nodes and {most['halo_nodes']} of halo, "
+        f"sends {most['halo_bytes_per_step']} bytes of it in a step (forecast: "
+        f"{most['forecast_halo_bytes_per_step']}), and sums {most['reduced_bytes_per_step']}",
+        err=True,
+    )
 
 
 def _print(result: RunResult) -> None:

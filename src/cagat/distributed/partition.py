@@ -1,9 +1,18 @@
 """Cutting a graph into parts of equal size with few edges between them."""
 
+import importlib.util
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from cagat.errors import CagatError, ConfigError
+
+# Graphs of more neighbours than that, two for each edge, are cut by a process of their own.
+LARGE = 1_000_000
 
 
 def metis_parts(edge_index: Tensor, num_nodes: int, parts: int) -> Tensor:
@@ -24,15 +33,25 @@ def metis_parts(edge_index: Tensor, num_nodes: int, parts: int) -> Tensor:
         raise ConfigError(f"A graph of {num_nodes} nodes cannot be cut into {parts} parts. Ask for 1 to {num_nodes}.")
     if parts == 1:
         return torch.zeros(num_nodes, dtype=torch.long)
-    try:
-        import pymetis
-    except ImportError as error:
-        raise CagatError("Cutting graphs needs the package pymetis. Install it: pip install 'cagat[scale]'") from error
+    if importlib.util.find_spec("pymetis") is None:
+        raise CagatError("Cutting graphs needs the package pymetis. Install it: pip install 'cagat[scale]'")
+    starts, neighbours = (tensor.numpy() for tensor in _neighbours(edge_index.cpu(), num_nodes))
+    if neighbours.size > LARGE:
+        # METIS lets no other thread of Python run, and a process that says nothing for long is taken for dead.
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
+            part = process.submit(_cut, parts, starts, neighbours).result()
+    else:
+        part = _cut(parts, starts, neighbours)
+    return _without_empty_parts(torch.from_numpy(part), parts)
+
+
+def _cut(parts: int, starts: NDArray[np.int64], neighbours: NDArray[np.int64]) -> NDArray[np.int64]:
+    import pymetis
+
     index = pymetis.zero_copy_dtype()
-    arrays = [tensor.numpy().astype(index) for tensor in _neighbours(edge_index.cpu(), num_nodes)]
-    adjacency = pymetis.CSRAdjacency(*arrays)
+    adjacency = pymetis.CSRAdjacency(starts.astype(index), neighbours.astype(index))
     found = pymetis.part_graph(parts, adjacency, options=pymetis.Options(seed=0))
-    return _without_empty_parts(torch.tensor(found.vertex_part, dtype=torch.long), parts)
+    return np.array(found.vertex_part, dtype=np.int64)
 
 
 def _neighbours(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import socket
 import sys
 import threading
@@ -16,7 +17,7 @@ from cagat.errors import CagatError
 
 _SECONDS_BETWEEN_LOOKS = 0.5
 # A process on another machine is given up when it has said nothing for so long.
-SILENCE = 12.0
+SILENCE = 18.0
 # How long a process whose communication failed waits to learn who is to blame.
 _SECONDS_FOR_A_VERDICT = SILENCE + 4.0
 _STORE_TIMEOUT = timedelta(seconds=10)
@@ -74,6 +75,9 @@ class Watch:
     def _explain(self, error: BaseException) -> None:
         """Tell the others why this process ends; if others are to blame, the watch ends it meanwhile."""
         if _is_of_communication(error):
+            if threading.current_thread() is threading.main_thread():
+                # torchrun, too, ends the others when one dies; not before they have said which.
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)
             time.sleep(_SECONDS_FOR_A_VERDICT)
         reason = str(error) or type(error).__name__
         with contextlib.suppress(RuntimeError):

@@ -1,6 +1,5 @@
 """Epochs over a whole graph whose nodes are shared by several processes."""
 
-import resource
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +10,7 @@ from torch.nn import functional as F
 from cagat.distributed import PartedGraph, Traffic, World, metis_parts
 from cagat.errors import ConfigError
 from cagat.kernels import CSRGraph
+from cagat.memory import peak_memory
 from cagat.models import CaGAT, Labelled, NodeClassifier
 from cagat.nn import CaGATConv, SparseFeatures
 from cagat.training.plans.forecast import forecast
@@ -113,8 +113,7 @@ class GraphParallel(FullBatch):
             "forecast_reduced_bytes_per_step": expected.step.reduced,
             "halo_bytes_per_evaluation": self.evaluation_traffic.halo,
             "forecast_halo_bytes_per_evaluation": expected.evaluation.halo,
-            # Linux counts in kilobytes.
-            "peak_memory_bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+            "peak_memory_bytes": peak_memory(),
         }
         return {"parallel": "graph", "processes": self._world.size, "ranks": self._world.all_of(ours)}
 
