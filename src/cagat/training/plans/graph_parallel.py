@@ -87,7 +87,7 @@ class GraphParallel(FullBatch):
         logits = self.model(*self.inputs)
         self.evaluation_traffic = self._world.traffic_now() - before
         right = (logits[self.val.nodes].argmax(dim=1) == self.val.classes).sum()
-        found = self._world.sum(torch.stack([self._loss(logits, self.val).double(), right.double()]))
+        found = self._world.sum(torch.stack([self._loss(logits, self.val).detach().double(), right.double()]))
         return Validation(found[0] / self._num_val, float(found[1]) / self._num_val)
 
     def logits(self) -> Tensor | None:
