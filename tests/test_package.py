@@ -24,10 +24,11 @@ MAY_IMPORT = {
     "reference": set(),
     "memory": set(),
     "whole_file": set(),
+    "zip_seal": set(),
     "errors": set(),
     "cli": {"experiments", "training", "models", "nn", "diffusion", "kernels", "data"},
 }
-EVERYWHERE = {"errors", "memory", "whole_file"}
+EVERYWHERE = {"errors", "memory", "whole_file", "zip_seal"}
 
 
 def rooms_imported_by(source: Path) -> set[str]:

@@ -64,4 +64,3 @@ class Job:
             "cpu_seconds": round(time.process_time() - cpu_started, 2),
             "versions": {name: version(name) for name in ("cagat", "torch", "torch_geometric")},
         }
-

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from cagat.errors import CagatError
+from cagat.errors import CagatError, NonFiniteError
 from cagat.models import Labelled, NodeClassifier
 from cagat.training.early_stopping import EarlyStopping
 
@@ -53,6 +53,12 @@ class DivergedError(CagatError, ArithmeticError):
     """The loss is no longer a number."""
 
     exit_code = 3
+
+
+_REMEDY = (
+    "Try a smaller --lr, another --feature-norm than none, or, with CaGAT, a smaller --xi; and look for very large "
+    "values in the features."
+)
 
 
 class Trainer:
@@ -111,12 +117,11 @@ class Trainer:
             DivergedError: The loss is infinite or not a number. If it is the training loss, no step was taken with it.
         """
         number = len(self.history) + 1
-        loss = self._learn(number)
-        with torch.no_grad():
-            self.model.eval()
-            logits = None if self.model.labels_at_the_end else self.model(*self.inputs)
-            val_loss = _checked(self.model.stopping_loss(self.inputs, logits, self._val), "validation loss", number)
-            found = math.nan if logits is None else accuracy_of(logits, self._val)
+        try:
+            loss = self._learn(number)
+            val_loss, found = self._validate(number)
+        except NonFiniteError as error:
+            raise DivergedError(f"Features became too large in epoch {number}: {error}. {_REMEDY}") from error
         epoch = Epoch(number, loss, val_loss, found)
         self._stopping.update(number, val_loss, self.model)
         self.history.append(epoch)
@@ -169,6 +174,14 @@ class Trainer:
             self._optimizer.step()
         return sum(losses) / len(losses)
 
+    @torch.no_grad()
+    def _validate(self, number: int) -> tuple[float, float]:
+        """The validation loss and accuracy."""
+        self.model.eval()
+        logits = None if self.model.labels_at_the_end else self.model(*self.inputs)
+        val_loss = _checked(self.model.stopping_loss(self.inputs, logits, self._val), "validation loss", number)
+        return val_loss, math.nan if logits is None else accuracy_of(logits, self._val)
+
     def _losses(self) -> Iterator[Tensor]:
         return self.model.losses(self.inputs, self._train)
 
@@ -188,8 +201,5 @@ def accuracy_of(logits: Tensor, labelled: Labelled) -> float:
 def _checked(loss: Tensor, name: str, epoch: int) -> float:
     value = loss.item()
     if not math.isfinite(value):
-        raise DivergedError(
-            f"The {name} became {value} in epoch {epoch}. Try a smaller --lr, another --feature-norm than none, or, "
-            "with CaGAT, a smaller --xi; and look for very large values in the features."
-        )
+        raise DivergedError(f"The {name} became {value} in epoch {epoch}. {_REMEDY}")
     return value
