@@ -121,7 +121,7 @@ class Trainer:
             loss = self._learn(number)
             val_loss, found = self._validate(number)
         except NonFiniteError as error:
-            raise DivergedError(f"Features became too large in epoch {number}: {error}. {_REMEDY}") from error
+            raise DivergedError(f"The loss became nan in epoch {number}. {_REMEDY} In a layer, {error}.") from error
         epoch = Epoch(number, loss, val_loss, found)
         self._stopping.update(number, val_loss, self.model)
         self.history.append(epoch)
