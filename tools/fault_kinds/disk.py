@@ -1,6 +1,5 @@
 """Disks that are full and directories that may not be written, while a run saves."""
 
-import os
 import random
 import time
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ import psutil
 
 from cagat.training.checkpoint import DamagedFileError, load_checkpoint
 from fault_kinds.fault import Fault, Outcome
-from fault_kinds.forked import NOBODY, Ended, Forked, command
+from fault_kinds.forked import Ended, Forked, command
 
 _MOST_SECONDS = 120.0
 _ENDLESS = ("--threads", "1", "--epochs", "1000000", "--patience", "1000000")
@@ -21,10 +20,8 @@ def refused_saves(tries: int, draw: random.Random, folder: Path) -> Iterator[Out
     for number in range(tries):
         home = folder / f"home-{number}"
         home.mkdir()
-        if os.geteuid() == 0:
-            os.chown(home, NOBODY, NOBODY)
         run, is_full = home / "run", number % 2 == 0
-        process = command("train", "--dataset", "cora", *_ENDLESS, "--out", "run", folder=home, as_nobody=True)
+        process = command("train", "--dataset", "cora", *_ENDLESS, "--out", "run", folder=home, obeys=True)
         what = "disk full" if is_full else "permission denied"
         if not _has_checkpoint(run, process):
             yield Outcome(what, f"no checkpoint came: {process.wait(0).err}")

@@ -9,7 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-NOBODY = 65534
+from fault_kinds.no_override import obey_permissions
+
 _MODULES = (
     "cagat.cli",
     "cagat.cli.training_display",
@@ -39,13 +40,13 @@ class Forked:
         function: A function of a module; it may call `sys.exit`.
         arguments: What it is given.
         folder: Its working directory.
-        as_nobody: Whether it has no special rights, if this process has them.
+        obeys: Whether permissions of files count for it, also if it is the administrator's.
     """
 
-    def __init__(self, function: Callable[..., object], *arguments: Any, folder: Path, as_nobody: bool = False) -> None:
+    def __init__(self, function: Callable[..., object], *arguments: Any, folder: Path, obeys: bool = False) -> None:
         context = _context()
         readers, writers = zip(*(context.Pipe(duplex=False) for _ in range(2)), strict=True)
-        self.process = context.Process(target=_settled, args=(writers, folder, as_nobody, function, arguments))
+        self.process = context.Process(target=_settled, args=(writers, folder, obeys, function, arguments))
         self.process.start()
         self._printed = [b"", b""]
         self._listeners = [threading.Thread(target=self._listen, args=pair) for pair in enumerate(readers)]
@@ -76,9 +77,9 @@ class Forked:
                 self._printed[number] += block
 
 
-def command(*arguments: str, folder: Path, as_nobody: bool = False) -> Forked:
+def command(*arguments: str, folder: Path, obeys: bool = False) -> Forked:
     """A command line of cagat, in a process of its own."""
-    return Forked(_command, arguments, folder=folder, as_nobody=as_nobody)
+    return Forked(_command, arguments, folder=folder, obeys=obeys)
 
 
 @cache
@@ -89,16 +90,14 @@ def _context() -> Any:
 
 
 def _settled(
-    writers: Any, folder: Path, as_nobody: bool, function: Callable[..., object], arguments: tuple[Any, ...]
+    writers: Any, folder: Path, obeys: bool, function: Callable[..., object], arguments: tuple[Any, ...]
 ) -> None:
     for descriptor, writer in zip((1, 2), writers, strict=True):
         os.dup2(writer.fileno(), descriptor)
         writer.close()
     os.chdir(folder)
-    if as_nobody and os.geteuid() == 0:
-        os.environ["HOME"] = str(folder)
-        os.setgid(NOBODY)
-        os.setuid(NOBODY)
+    if obeys:
+        obey_permissions()
     try:
         function(*arguments)
     finally:

@@ -133,7 +133,7 @@ def planetoid_folder_with_code(folder: Path) -> Reading:
 def planetoid_that_grows(folder: Path) -> Reading:
     """A pickle that doubles a list again and again by naming it twice."""
     path = folder / "ind.evil.graph"
-    path.write_bytes(b"\x80\x02]q\x00" + b"(h\x00h\x00h\x00h\x00e" * 100_000 + b".")
+    path.write_bytes(b"\x80\x02]q\x00" + b"(h\x00h\x00h\x00h\x00e" * 30_000 + b".")
     return lambda: read_array_pickle(path)
 
 

@@ -258,6 +258,7 @@ class CaGATConv(ExplainedMessages):
         require_finite(Z, features, None, self.parameters())
         G = self._attend(Z, graph, edge_attr)
         S = self._diffuse(Z, G, graph, self.K if rounds is None else rounds).S
+        S.require_rows(chosen.numel(), matrices=2)
         return AttentionRows(chosen, EdgeSupport(graph, G).rows(chosen), S.rows(chosen))
 
     def _prepare(
