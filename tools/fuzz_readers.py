@@ -107,7 +107,7 @@ def seeds() -> list[bytes]:
             (folder / "g.npz").read_bytes(),
             (folder / "g.safetensors").read_bytes(),
             b"source,target\na,b\n\0node,x\na,1\nb,2\n\0node,label,split\na,0,train\nb,1,val\n",
-            pickle.dumps({1: [2, 3]}, protocol=2),
+            pickle.dumps({1: [2, 3], 2: [1, 3]}, protocol=2),
             (folder / "run" / "config.yaml").read_bytes(),
             archive.getvalue(),
             (folder / "run" / "model.safetensors").read_bytes(),

@@ -3,9 +3,9 @@
 Run: python tools/mutate.py --sample 60
 
 The mutations are those of cosmic-ray, over `cagat.diffusion` and `cagat.nn`. A random sample of them is made, one at a
-time, in a copy of the repository, and the tests of these rooms are run, with few random examples, until the first
-fails. A mutant that no test notices has survived. Writes results/mutation.json; a run that was interrupted goes on
-where it was. `--sample 0` tries every mutation, which takes days.
+time, in a copy of the repository, and the tests of these rooms are run, with few random examples and without those of
+`torch.compile`, until the first fails. A mutant that no test notices has survived. Writes results/mutation.json; a run
+that was interrupted goes on where it was. `--sample 0` tries every mutation, which takes days.
 """
 
 import argparse
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "mutation.json"
 ROOMS = ("diffusion", "nn")
 TESTS = ("tests/diffusion", "tests/nn")
-_MOST_SECONDS = 900
+_MOST_SECONDS = 400
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ def is_noticed(mutation: Mutation, copy: Path) -> bool:
     path = copy / mutation.file
     whole = path.read_text(encoding="utf-8")
     path.write_text(mutated(mutation), encoding="utf-8")
-    environment = os.environ | {"PYTHONPATH": str(copy / "src"), "HYPOTHESIS_PROFILE": "short"}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *TESTS]
+    environment = os.environ | {"PYTHONPATH": str(copy / "src"), "HYPOTHESIS_PROFILE": "short", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-k", "not compile", *TESTS]
     try:
         done = subprocess.run(
             command, cwd=copy, env=environment, timeout=_MOST_SECONDS, capture_output=True, check=False
