@@ -118,6 +118,8 @@ def _require_memory_for_pairs(
     rowptr: Tensor, col: Tensor, left_rowptr: Tensor, left_col: Tensor, values: Tensor
 ) -> None:
     """Raise unless there is memory for all pairs of neighbours, whose number grows with the squares of degrees."""
+    if values.numel() == 0:
+        return
     if values.device.type != "cpu":  # Other devices have a memory of their own, and say themselves when it is short.
         return
     num_nodes, row_bytes = rowptr.numel() - 1, values.size(1) * values.element_size()
