@@ -5,13 +5,13 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: demo test test-browser docs lint bench clean
+.PHONY: demo test test-browser docs lint bench faults mutate fuzz clean
 
 demo: $(INSTALLED)
 	$(BIN)/cagat demo
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --cov --cov-report=term --cov-fail-under=95
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -31,6 +31,18 @@ docs: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/cagat bench
+
+faults: $(INSTALLED)
+	$(BIN)/python tools/faults.py --quick
+
+mutate: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt cosmic-ray
+	$(BIN)/python tools/mutate.py
+
+# Without atheris, which has no wheel for every Python, the tool says so and changes files at random.
+fuzz: $(INSTALLED)
+	-$(BIN)/python -m pip install --quiet --constraint constraints.txt --only-binary :all: atheris
+	$(BIN)/python tools/fuzz_readers.py --minutes 10
 
 clean:
 	rm -rf $(VENV) site

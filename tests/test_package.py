@@ -27,11 +27,12 @@ MAY_IMPORT = {
     "reference": set(),
     "memory": set(),
     "whole_file": set(),
+    "zip_seal": set(),
     "errors": set(),
     "look": set(),
     "cli": {"distributed", "explore", "experiments", "training", "models", "nn", "diffusion", "kernels", "data"},
 }
-EVERYWHERE = {"errors", "look", "memory", "whole_file"}
+EVERYWHERE = {"errors", "look", "memory", "whole_file", "zip_seal"}
 
 
 def rooms_imported_by(source: Path) -> set[str]:

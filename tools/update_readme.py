@@ -1,4 +1,4 @@
-"""Put the tables of results/ into README.md and docs/reproduction.md.
+"""Put the tables of results/ into README.md, docs/reproduction.md and docs/reliability.md.
 
 Run: python tools/update_readme.py [--check]
 
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/reproduction.md")
+PAGES = ("README.md", "docs/reproduction.md", "docs/reliability.md")
 _BLOCK = re.compile(r"(<!-- results: (?P<name>[\w-]+) -->\n).*?(<!-- end of (?P=name) -->)", re.DOTALL)
 
 Line = dict[str, str]
@@ -62,10 +62,16 @@ def whole(name: str) -> Callable[[Path], str]:
     return table
 
 
+def as_written(name: str) -> Callable[[Path], str]:
+    """The Markdown that a tool wrote, all of it."""
+    return lambda results: (results / f"{name}.md").read_text(encoding="utf-8")
+
+
 TABLES: dict[str, Callable[[Path], str]] = {
     "main": main_table,
     "baselines": baselines,
     **{name: whole(name) for name in ("table1", "table2", "few_labels", "readings")},
+    **{name: as_written(name) for name in ("faults", "memory_estimates")},
 }
 
 

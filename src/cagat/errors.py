@@ -16,3 +16,7 @@ class DatasetError(CagatError, ValueError):
 
 class ConfigError(CagatError, ValueError):
     """A key or a value of a configuration, of a flag or of a model's arguments cannot be used."""
+
+
+class NonFiniteError(CagatError, ValueError):
+    """Features are NaN or infinite, or so large that what is computed from them is."""

@@ -104,14 +104,9 @@ def cagat_layer(
         - **A**, **edge:** ``(n, n)``
     """
     n, heads, _ = Z.shape
-    # In matrices of n x n. Results: G and S of each head, and all of them side by side. For gradients: G before and
-    # after masking, S of each round, and the product of each step if alpha is learnt. Beside them stand the diffusion
-    # matrix and what the step at work needs.
-    matrices = 4
-    if torch.is_grad_enabled():
-        matrices += 1 + K + (K * T if isinstance(alpha, Tensor) and alpha.requires_grad else 0)
+    learnt = isinstance(alpha, Tensor) and alpha.requires_grad
     require_memory(
-        (heads * matrices + 7) * n * n * Z.element_size(),
+        _matrices(heads, K, T, learnt, torch.is_grad_enabled()) * n * n * Z.element_size(),
         f"The dense reference for {n} nodes and {heads} heads",
         _ALTERNATIVE,
     )
@@ -138,6 +133,17 @@ def cagat_layer(
     ]
     H = torch.stack([result[0] for result in per_head], dim=1)
     return ReferenceResult(H, torch.stack([r[1] for r in per_head]), torch.stack([r[2] for r in per_head]))
+
+
+def _matrices(heads: int, K: int, T: int, alpha_is_learnt: bool, has_gradients: bool) -> int:
+    """How many matrices of n x n there are at the peak."""
+    if not has_gradients:
+        # Either all heads are done, and G and S of each stand beside all of them joined and the diffusion matrix; or
+        # the last head's last step holds that matrix, G, S, Q, and three parts of the sum that becomes the next S.
+        return max(4 * heads + 1, 2 * (heads - 1) + 7)
+    # G and S of each head, and all of them side by side; G before and after masking, S of each round, and the product
+    # of each step if alpha is learnt. Beside them stand the diffusion matrix and what the step at work needs.
+    return heads * (5 + K + (K * T if alpha_is_learnt else 0)) + 7
 
 
 def _of_head(coefficient: float | Tensor, head: int) -> float | Tensor:

@@ -14,7 +14,7 @@ from cagat.errors import CagatError
 # What a disk says; other errors may come from what is written, such as a download, and are its own.
 _OF_THE_DISK = {
     getattr(errno, name)
-    for name in ("EACCES", "EDQUOT", "EFBIG", "EIO", "EISDIR", "ENOENT", "ENOSPC", "ENOTDIR", "EPERM", "EROFS")
+    for name in ("EACCES", "EDQUOT", "EFBIG", "EIO", "EISDIR", "ELOOP", "ENOENT", "ENOSPC", "ENOTDIR", "EPERM", "EROFS")
     if hasattr(errno, name)
 }
 

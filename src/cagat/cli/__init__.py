@@ -1,6 +1,7 @@
 """The command line. Heavy imports happen inside the commands, so that `cagat --help` is instant."""
 
 import sys
+from typing import NoReturn
 
 import typer
 
@@ -36,6 +37,8 @@ app.command()(bench)
 app.command()(models)
 app.add_typer(data.app, name="data")
 
+_NO_MEMORY = "can't allocate memory"
+
 
 def _print_version(wanted: bool) -> None:
     if wanted:
@@ -59,5 +62,14 @@ def main() -> None:
     try:
         app()
     except CagatError as error:
-        typer.secho(f"Error: {error}", err=True, fg=typer.colors.RED)
-        sys.exit(error.exit_code)
+        _fail(str(error), error.exit_code)
+    except (MemoryError, RuntimeError) as error:
+        # torch tells that memory is short with a RuntimeError of several lines.
+        if not isinstance(error, MemoryError) and _NO_MEMORY not in str(error):
+            raise
+        _fail("There is not enough memory. Ask for fewer units, heads or layers, or use a machine with more.", 1)
+
+
+def _fail(message: str, exit_code: int) -> NoReturn:
+    typer.secho(f"Error: {message}", err=True, fg=typer.colors.RED)
+    sys.exit(exit_code)

@@ -26,12 +26,17 @@ def reproduce(
     splits: Annotated[int | None, typer.Option(min=1, max=100, help="So many splits, seeds 0, 1, ...")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Processes that work at once; numbers do not depend on it.")] = 1,
     data_dir: Annotated[Path | None, typer.Option(help="Where published graphs are looked for and put.")] = None,
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="Refuse any operation of torch whose bits are not fixed.")
+    ] = False,
 ) -> None:
     """Run the experiments of the paper and write their tables and figures.
 
     Each run is kept when it is done (NAME.jsonl): interrupt and give the same command again at will, or give it in
     several terminals, or on several machines that share the directory. NAME.csv, .md, .html, .png and .svg are
     written from what has been done so far.
+
+    A run uses one thread, so its numbers depend neither on --jobs nor on the machine's threads.
     """
     show_messages()
     from cagat.errors import ConfigError
@@ -50,7 +55,7 @@ def reproduce(
         if what == "status":
             _show_status(experiment, out)
         elif experiment.rows:
-            _reproduce(experiment, out, jobs, place)
+            _reproduce(experiment, out, jobs, place, deterministic)
 
 
 def repeated_options(arguments: list[str]) -> list[str]:
@@ -76,7 +81,7 @@ def _of(experiment: "Experiment", methods: list[str] | None, what: str) -> list[
     return [row.method for row in experiment.rows if row.method in methods]
 
 
-def _reproduce(experiment: "Experiment", out: Path, processes: int, data_dir: str | None) -> None:
+def _reproduce(experiment: "Experiment", out: Path, processes: int, data_dir: str | None, deterministic: bool) -> None:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -106,7 +111,7 @@ def _reproduce(experiment: "Experiment", out: Path, processes: int, data_dir: st
                 left = "" if seconds is None else f"about {duration(seconds)} left"
                 bars.update(task, completed=done, description=left)
 
-            work_through(store, all_jobs, processes, data_dir, show)
+            work_through(store, all_jobs, processes, data_dir, show, deterministic)
     except KeyboardInterrupt:
         interrupted = True
     command = shlex.join(["cagat", *sys.argv[1:]])

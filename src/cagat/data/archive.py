@@ -5,14 +5,15 @@ import math
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cagat.data.memory import require_memory
+from cagat.data.memory import require_memory, require_plausible
 from cagat.errors import DatasetError
-from cagat.whole_file import written_whole
+from cagat.whole_file import put_whole
+from cagat.zip_seal import is_broken, sealed
 
 _LONGEST_HEADER = 10_000
 # NumPy's reader and writer of .npy, whose types older versions of NumPy do not tell, or tell wrongly.
@@ -23,10 +24,12 @@ def read_arrays(path: Path, wanted: Iterable[str]) -> dict[str, NDArray[Any]]:
     """Read those of the `wanted` arrays that the archive holds; any other member is never even unpacked.
 
     Raises:
-        DatasetError: The file is no archive of arrays, a wanted array holds Python objects (which only unpickling
-            could restore, and unpickling executes code), or the arrays would not fit into memory.
+        DatasetError: The file is no archive of arrays, is not what was sealed, a wanted array holds Python objects
+            (which only unpickling could restore, and unpickling executes code), or the arrays would not fit in memory.
     """
     try:
+        if is_broken(path):
+            raise DatasetError(f"{path}: is damaged or cut short, its digest does not fit. Copy or write it again.")
         with zipfile.ZipFile(path) as archive:
             members = _members(path, archive, set(wanted))
             return {key: _read_member(path, archive, member) for key, member in members.items()}
@@ -47,6 +50,7 @@ def _members(path: Path, archive: zipfile.ZipFile, wanted: set[str]) -> dict[str
         if key in wanted:
             members[key] = member
     size = sum(member.file_size for member in members.values())
+    require_plausible(f"{path}: its arrays", size, path.stat().st_size)
     require_memory(f"{path}: its arrays", size, "If the file is to be trusted, use a machine with more memory.")
     return members
 
@@ -76,16 +80,20 @@ def _read_array(what: str, stream: Any, size: int) -> NDArray[Any]:
     return array
 
 
-def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write an `.npz` whose bytes depend on nothing but the arrays: no times, no compression, keys in order."""
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], *, seal: bool = False) -> None:
+    """Write an `.npz` whose bytes depend on nothing but the arrays: no times, no compression, keys in order.
 
-    def write(stream: BinaryIO) -> None:
-        with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
-            for key in sorted(arrays):
-                buffer = io.BytesIO()
-                npy.write_array(buffer, np.ascontiguousarray(arrays[key]), version=(1, 0), allow_pickle=False)
-                member = zipfile.ZipInfo(f"{key}.npy", date_time=(1980, 1, 1, 0, 0, 0))
-                member.create_system, member.external_attr = 3, 0o644 << 16
-                archive.writestr(member, buffer.getvalue())
-
-    written_whole(path, write)
+    Args:
+        path: The file.
+        arrays: The arrays by key.
+        seal: Whether to put a digest of the whole file into it, by which any damage is noticed.
+    """
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
+        for key in sorted(arrays):
+            buffer = io.BytesIO()
+            npy.write_array(buffer, np.ascontiguousarray(arrays[key]), version=(1, 0), allow_pickle=False)
+            member = zipfile.ZipInfo(f"{key}.npy", date_time=(1980, 1, 1, 0, 0, 0))
+            member.create_system, member.external_attr = 3, 0o644 << 16
+            archive.writestr(member, buffer.getvalue())
+    put_whole(path, sealed(content.getvalue()) if seal else content.getvalue())

@@ -66,8 +66,11 @@ def read_npz(path: Path, *, name: str | None = None) -> RawGraph:
     )
 
 
-def write_npz(path: Path, graph: RawGraph) -> None:
-    """Write a graph in the form of gnn-benchmark, which other tools read too; see :func:`read_npz`."""
+def write_npz(path: Path, graph: RawGraph, *, seal: bool = False) -> None:
+    """Write a graph in the form of gnn-benchmark, which other tools read too; see :func:`read_npz`.
+
+    The files of published graphs are known by their sum and not sealed, so that their bytes stay what they are.
+    """
     nodes = graph.num_nodes
     order = np.argsort(graph.edge_index[0] * nodes + graph.edge_index[1], kind="stable")
     source, target = graph.edge_index[:, order]
@@ -92,7 +95,7 @@ def write_npz(path: Path, graph: RawGraph) -> None:
         arrays["edge_attr"] = graph.edge_attr[order]
     if graph.parts is not None:
         arrays["parts"] = graph.parts.astype(np.int8)
-    write_arrays(path, arrays)
+    write_arrays(path, arrays, seal=seal)
 
 
 def _matrix(what: str, arrays: Arrays, kind: str) -> Any:

@@ -1,5 +1,7 @@
 """Write a graph to a file."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from cagat.data.npz import write_npz
@@ -7,7 +9,10 @@ from cagat.data.raw_graph import RawGraph
 from cagat.data.tensors import write_safetensors
 from cagat.errors import DatasetError
 
-_WRITERS = {".npz": write_npz, ".safetensors": write_safetensors}
+_WRITERS: dict[str, Callable[[Path, RawGraph], None]] = {
+    ".npz": partial(write_npz, seal=True),
+    ".safetensors": write_safetensors,
+}
 
 
 def check_suffix(path: Path) -> None:
@@ -17,6 +22,6 @@ def check_suffix(path: Path) -> None:
 
 
 def write_graph(path: Path, graph: RawGraph) -> None:
-    """Write a graph in the form that the ending of the path names."""
+    """Write a graph in the form that the ending of the path names, with a digest by which damage is noticed."""
     check_suffix(path)
     _WRITERS[path.suffix](path, graph)

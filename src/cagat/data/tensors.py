@@ -14,8 +14,9 @@ from cagat.data.csr import checked_csr
 from cagat.data.file_sha256 import file_sha256
 from cagat.data.numbers import as_float32, as_int64
 from cagat.data.raw_graph import Features, RawGraph
+from cagat.data.tensors_seal import METADATA, is_broken, sealed
 from cagat.errors import DatasetError
-from cagat.whole_file import written_whole
+from cagat.whole_file import put_whole
 
 _REQUIRED = ("edge_index", "labels", "node_names", "class_names", "feature_names", "directed")
 _SPARSE = ("features.data", "features.indices", "features.indptr", "features.shape")
@@ -41,7 +42,7 @@ def write_safetensors(path: Path, graph: RawGraph) -> None:
     for key in ("edge_weight", "edge_attr", "parts"):
         if (value := getattr(graph, key)) is not None:
             tensors[key] = np.ascontiguousarray(value)
-    written_whole(path, lambda stream: stream.write(safetensors.numpy.save(tensors, {"format": "cagat"})))
+    put_whole(path, sealed(safetensors.numpy.save(tensors, METADATA)))
 
 
 def read_safetensors(path: Path) -> RawGraph:
@@ -49,7 +50,11 @@ def read_safetensors(path: Path) -> RawGraph:
     if not path.is_file():
         raise DatasetError(f"{path}: there is no such file. Check the path.")
     try:
+        if is_broken(path):
+            raise DatasetError(f"{path}: is damaged or cut short, its digest does not fit. Copy or write it again.")
         tensors = safetensors.numpy.load_file(path)
+    except DatasetError:
+        raise
     except Exception as error:  # Whatever a broken or hostile file makes the library raise.
         raise DatasetError(f"{path}: not a readable .safetensors file ({error}). Write it again.") from error
     if missing := [key for key in _REQUIRED if key not in tensors]:

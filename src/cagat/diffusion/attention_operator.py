@@ -52,8 +52,7 @@ class AttentionOperator(ABC):
     def rows(self, nodes: Tensor) -> Tensor:
         """The rows of chosen nodes, all n columns of them, shape ``(len(nodes), heads, n)``, without gradients."""
         shape = (nodes.numel(), self.heads, self.graph.num_nodes)
-        needed = nodes.numel() * self.heads * self.graph.num_nodes * self.dtype.itemsize + _BLOCK_BYTES
-        require_memory(needed, f"{nodes.numel()} rows of attention", "Ask for fewer nodes at a time.")
+        self.require_rows(nodes.numel())
         rows = torch.empty(shape, dtype=self.dtype, device=self.graph.device)
         start = 0
         with torch.no_grad():
@@ -62,6 +61,14 @@ class AttentionOperator(ABC):
                 rows[start:stop] = self._one_hot_product(block, transpose=True).permute(2, 1, 0)
                 start = stop
         return rows
+
+    def require_rows(self, count: int, matrices: int = 1) -> None:
+        """Raise unless there is memory for the rows of so many nodes, of one matrix or of several of them."""
+        rows = matrices * count * self.heads * self.graph.num_nodes * self.dtype.itemsize
+        # The chain of a block of one-hot columns, which all heads share, and the product of each step with it.
+        column = (self.num_steps + 1) * (self.heads + 1) * self.graph.num_nodes * self.dtype.itemsize
+        block = min(count, self._block_size()) * column
+        require_memory(rows + block, f"{count} rows of attention", "Ask for fewer nodes at a time.")
 
     def at(self, targets: Tensor, sources: Tensor) -> Tensor:
         """The values ``S[target, source]`` of chosen pairs, edges or not, shape ``(pairs, heads)``.

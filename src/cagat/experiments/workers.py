@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import torch
+
 from cagat.errors import CagatError
 from cagat.experiments.job import Job
 from cagat.experiments.job_store import JobStore
@@ -20,6 +22,7 @@ def work_through(
     processes: int,
     data_dir: str | None,
     on_progress: Callable[[int, float | None], None],
+    deterministic: bool = False,
 ) -> None:
     """Do all jobs, in several processes.
 
@@ -29,6 +32,7 @@ def work_through(
         processes: How many processes work at once.
         data_dir: Where published graphs are looked for.
         on_progress: Called now and then with the number of jobs done and an estimate of the seconds left.
+        deterministic: Whether torch shall refuse operations whose bits are not fixed.
 
     Raises:
         CagatError: A process died; what was done is kept.
@@ -40,7 +44,7 @@ def work_through(
     context = multiprocessing.get_context("spawn")
     name = store.records.path.stem
     workers = [
-        context.Process(target=_work, args=(store.directory, name, jobs, data_dir), daemon=True)
+        context.Process(target=_work, args=(store.directory, name, jobs, data_dir, deterministic), daemon=True)
         for _ in range(processes)
     ]
     for worker in workers:
@@ -63,8 +67,10 @@ def work_through(
         )
 
 
-def _work(directory: Path, experiment: str, jobs: list[Job], data_dir: str | None) -> None:
+def _work(directory: Path, experiment: str, jobs: list[Job], data_dir: str | None, deterministic: bool) -> None:
     settle_as_worker()
+    # A job itself runs on one thread, so that this is all that is left to ask for.
+    torch.use_deterministic_algorithms(deterministic)
     JobStore(directory, experiment).work(jobs, data_dir)
 
 

@@ -1,6 +1,7 @@
 """A graph, prepared once for all products."""
 
 from dataclasses import dataclass, field
+from numbers import Integral
 
 import torch
 from torch import Tensor
@@ -251,8 +252,8 @@ def _check_edges(edge_index: Tensor, num_nodes: int) -> None:
         raise ValueError(f"edge_index must have shape (2, number of edges), got {tuple(edge_index.shape)}")
     if edge_index.is_floating_point() or edge_index.is_complex() or edge_index.dtype == torch.bool:
         raise TypeError(f"edge_index must hold integers, got {edge_index.dtype}; convert with edge_index.long()")
-    if num_nodes < 0:
-        raise ValueError(f"num_nodes must not be negative, got {num_nodes}")
+    if not isinstance(num_nodes, Integral) or num_nodes < 0:
+        raise ValueError(f"num_nodes must be an integer not below 0, got {num_nodes!r}")
     if edge_index.numel() == 0:
         return
     low, high = (int(extreme) for extreme in edge_index.aminmax())

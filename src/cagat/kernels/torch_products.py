@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from cagat.memory import require_memory
+
 
 def _entries(rowptr: Tensor, col: Tensor) -> tuple[Tensor, Tensor]:
     """The row and the column of each entry, as torch's indexing takes them."""
@@ -93,6 +95,7 @@ def edge_diffusion(
     """See :func:`cagat.kernels.products.edge_diffusion`."""
     num_nodes = rowptr.numel() - 1
     left_rowptr, left_col, left_weight = (rowptr_t, col_t, weight_t) if transpose else (rowptr, col, weight)
+    _require_memory_for_pairs(rowptr, col, left_rowptr, left_col, values)
     row, col = _entries(rowptr, col)
     # Every path i -p-> e -> (i, q): the left neighbours p of i, joined with the entries e of row p.
     left_row, left_col = _entries(left_rowptr, left_col)
@@ -109,6 +112,28 @@ def edge_diffusion(
     found = (keys[place] == wanted)[:, None]
     terms = torch.where(found, left_product[place], 0) * left_weight[other, None]
     return torch.zeros_like(values).index_add_(0, target, terms)
+
+
+def _require_memory_for_pairs(
+    rowptr: Tensor, col: Tensor, left_rowptr: Tensor, left_col: Tensor, values: Tensor
+) -> None:
+    """Raise unless there is memory for all pairs of neighbours, whose number grows with the squares of degrees."""
+    if values.numel() == 0:
+        return
+    if values.device.type != "cpu":  # Other devices have a memory of their own, and say themselves when it is short.
+        return
+    num_nodes, row_bytes = rowptr.numel() - 1, values.size(1) * values.element_size()
+    paths, reads = int(rowptr.diff()[left_col.long()].sum()), int(left_rowptr.diff()[col.long()].sum())
+    products = min(paths, num_nodes**2)
+    # Three numbers of each path and its term; of each product its key and value; four numbers of each reading, whether
+    # there is something to read, its weight, and what is read, before and after weighting.
+    reading = 4 * 8 + 1 + values.element_size() + 2 * row_bytes
+    needed = paths * (3 * 8 + row_bytes) + products * (8 + row_bytes) + reads * reading
+    require_memory(
+        needed,
+        f"A step of diffusion on the edges of {num_nodes} nodes with degrees up to {int(rowptr.diff().max())}",
+        'Use float32 or float64, for which there are compiled loops, support="full", or a graph without such hubs.',
+    )
 
 
 def _join(nodes: Tensor, rowptr: Tensor) -> tuple[Tensor, Tensor]:

@@ -11,7 +11,7 @@ from cagat.kernels import CSRGraph
 from cagat.models.node_classifier import NodeClassifier
 from cagat.models.reach import needs_degrees_at_its_end, reach_of
 from cagat.nn import AttentionRows, CaGATConv, SparseFeatures, feature_dropout
-from cagat.nn.arguments import as_features
+from cagat.nn.arguments import as_features, require_size, require_within
 
 
 class CaGAT(NodeClassifier):
@@ -67,10 +67,9 @@ class CaGAT(NodeClassifier):
         **kwargs: Any,
     ) -> None:
         super().__init__()
-        if num_layers < 1:
-            raise ValueError(f"num_layers must be at least 1, got {num_layers}")
-        if not 0 <= dropout <= 1:
-            raise ValueError(f"dropout must be in [0, 1], got {dropout}")
+        require_size("num_layers", num_layers)
+        require_size("hidden_channels", hidden_channels)
+        require_within("dropout", dropout, 0, 1)
         self.dropout = dropout
         sizes = [in_channels] + [hidden_channels * heads] * (num_layers - 1)
         hidden = [CaGATConv(size, hidden_channels, heads, dropout=attention_dropout, **kwargs) for size in sizes[:-1]]

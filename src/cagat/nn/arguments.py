@@ -5,6 +5,7 @@ import numbers
 
 import torch
 from torch import Tensor
+from torch.nn.parameter import UninitializedParameter
 from torch_geometric.utils import is_torch_sparse_tensor
 
 from cagat.kernels import CSRGraph
@@ -24,9 +25,57 @@ def as_features(x: Tensor | SparseFeatures) -> Tensor | SparseFeatures:
     return SparseFeatures.from_tensor(x) if is_torch_sparse_tensor(x) else x
 
 
+def require_fitting(name: str, features: Tensor | SparseFeatures, weight: Tensor, size_name: str) -> None:
+    """Raise unless features have the dtype and the width of the weights that they are multiplied with.
+
+    Args:
+        name: What the features are called.
+        features: One row a node or edge.
+        weight: Shape ``(channels, features)``, or a parameter that learns its size from the first features.
+        size_name: The layer's argument that says how wide they are.
+    """
+    dtype = features.values.dtype if isinstance(features, SparseFeatures) else features.dtype
+    # Autocast converts what a product takes, but no double precision.
+    converted = torch.is_autocast_enabled(weight.device.type) and dtype.is_floating_point and dtype != torch.float64
+    if dtype != weight.dtype and not converted:
+        raise TypeError(
+            f"{name} is of type {dtype}, but the layer of type {weight.dtype}; convert with {name}.to({weight.dtype})"
+        )
+    width = features.shape[1]
+    if not isinstance(weight, UninitializedParameter) and width != weight.size(1):
+        raise ValueError(
+            f"{name} has {width} features a row, but the layer was made for {weight.size(1)}; give as many, or make it "
+            f"with {size_name}={width}"
+        )
+
+
+def require_edges(edge_index: object) -> None:
+    """Raise unless edges are a tensor or a prepared graph."""
+    if not isinstance(edge_index, (Tensor, CSRGraph)):
+        raise TypeError(
+            "edge_index must be a tensor of shape (2, number of edges), a sparse tensor or a CSRGraph, got a "
+            f"{type(edge_index).__name__}; convert with torch.as_tensor(edge_index)"
+        )
+
+
+def require_edge_values(edge_attr: object) -> None:
+    """Raise unless edge features or weights are a tensor of real numbers."""
+    if not isinstance(edge_attr, Tensor):
+        raise TypeError(
+            f"edge_attr must be a tensor, got a {type(edge_attr).__name__}; convert with torch.as_tensor(edge_attr)"
+        )
+    if edge_attr.is_complex():
+        raise TypeError(f"edge_attr must be real, got {edge_attr.dtype}; pass edge_attr.real or edge_attr.abs()")
+
+
 def chosen_nodes(nodes: int | list[int] | Tensor, graph: CSRGraph) -> Tensor:
     """The numbers of the nodes that are meant by a number, numbers or a mask."""
-    chosen = torch.as_tensor(nodes, device=graph.device)
+    try:
+        chosen = torch.as_tensor(nodes, device=graph.device)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(
+            f"nodes must be a number, numbers or a mask, got {nodes!r:.80}; pass a list or tensor"
+        ) from error
     if chosen.numel() == 0:
         return torch.empty(0, dtype=torch.long, device=graph.device)
     if chosen.dtype == torch.bool:
@@ -34,7 +83,7 @@ def chosen_nodes(nodes: int | list[int] | Tensor, graph: CSRGraph) -> Tensor:
             raise ValueError(f"the mask of nodes must have shape ({graph.num_nodes},), got {tuple(chosen.shape)}")
         return chosen.nonzero().squeeze(1)
     if chosen.is_floating_point():
-        raise TypeError(f"nodes must be integers or a mask, got {chosen.dtype}")
+        raise TypeError(f"nodes must be integers or a mask, got {chosen.dtype}; convert with .long() or .bool()")
     chosen = chosen.long().reshape(-1)
     wrong = chosen[(chosen < 0) | (chosen >= graph.num_nodes)]
     if wrong.numel():
@@ -48,10 +97,19 @@ def require_count(name: str, value: int) -> None:
         raise ValueError(f"{name} must be an integer not below 0, got {value!r}")
 
 
+def require_size(name: str, value: int) -> None:
+    """Raise unless the value is an integer of at least 1."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+
+
 def require_within(name: str, value: float, low: float, high: float) -> None:
     """Raise unless the value is a finite number of the range, its ends included."""
+    if not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number, got {value!r}")
     if not low <= value <= high or math.isinf(value):
-        bounds = f"in [{low}, {high}]" if math.isfinite(high) else f"finite and not below {low}"
+        least = f" and not below {low}" if math.isfinite(low) else ""
+        bounds = f"in [{low}, {high}]" if math.isfinite(high) else f"finite{least}"
         raise ValueError(f"{name} must be {bounds}, got {value!r}")
 
 

@@ -1,5 +1,6 @@
 """The CaGAT layer."""
 
+import math
 from typing import Any, Literal
 
 import torch
@@ -17,11 +18,17 @@ from cagat.nn.arguments import (
     chosen_nodes,
     require_choice,
     require_count,
+    require_edge_values,
+    require_edges,
+    require_fitting,
+    require_size,
+    require_within,
 )
 from cagat.nn.attention_operators import AttentionOperators
 from cagat.nn.attention_rows import AttentionRows
 from cagat.nn.edge_features import edge_features_with_loops
 from cagat.nn.explained_messages import ExplainedMessages
+from cagat.nn.finite import require_finite
 from cagat.nn.learnable_coefficients import LearnableCoefficients
 from cagat.nn.sparse_features import SparseFeatures
 
@@ -126,6 +133,10 @@ class CaGATConv(ExplainedMessages):
                 )
         if not isinstance(in_channels, int):
             raise TypeError(f"in_channels must be one number, got {in_channels!r}: {NOT_BIPARTITE}")
+        require_size("out_channels", out_channels)
+        require_size("heads", heads)
+        require_within("negative_slope", negative_slope, -math.inf, math.inf)
+        require_within("dropout", dropout, 0, 1)
         require_count("K", K)
         require_count("T", T)
         require_choice("support", support, ("full", "edges"))
@@ -220,6 +231,7 @@ class CaGATConv(ExplainedMessages):
             out = out + _linear(self.res, features)
         if self.bias is not None:
             out = out + self.bias
+        require_finite(out, features, edge_attr, self.parameters())
         if return_attention_weights:
             return out, _edge_attention(diffused.S, graph, edge_index)
         return out
@@ -248,6 +260,7 @@ class CaGATConv(ExplainedMessages):
         """
         G, S = self.attention_operators(x, edge_index, edge_attr, rounds=rounds)
         chosen = chosen_nodes(nodes, G.graph)
+        S.require_rows(chosen.numel(), matrices=2)
         return AttentionRows(chosen, G.rows(chosen), S.rows(chosen))
 
     @torch.no_grad()
@@ -270,11 +283,12 @@ class CaGATConv(ExplainedMessages):
             edge_attr: Edge features or weights.
             rounds: After how many of the K rounds. (default: all)
         """
-        if rounds is not None and not 0 <= rounds <= self.K:
-            raise ValueError(f"rounds must be in 0..{self.K}, got {rounds}")
+        if rounds is not None and rounds not in range(self.K + 1):
+            raise ValueError(f"rounds must be an integer in 0..{self.K}, got {rounds!r}")
         features = as_features(x)
         graph, edge_attr = self._prepare(features, edge_index, edge_attr)
         Z = self._transform(features)
+        require_finite(Z, features, None, self.parameters())
         G = self._attend(Z, graph, edge_attr)
         S = self._diffuse(Z, G, graph, self.K if rounds is None else rounds).S
         return AttentionOperators(EdgeSupport(graph, G), S)
@@ -287,6 +301,10 @@ class CaGATConv(ExplainedMessages):
         size: tuple[int, int] | None = None,
     ) -> tuple[CSRGraph, Tensor | None]:
         """The prepared graph, and edge features if the layer takes them."""
+        require_fitting("x", x, self.lin.weight, "in_channels")
+        require_edges(edge_index)
+        if edge_attr is not None:
+            require_edge_values(edge_attr)
         num_nodes = x.shape[0]
         if size is not None and tuple(size) != (num_nodes, num_nodes):
             raise ValueError(f"size must be None or ({num_nodes}, {num_nodes}), got {tuple(size)}: {NOT_BIPARTITE}")
@@ -347,6 +365,7 @@ class CaGATConv(ExplainedMessages):
     def _edge_logits(self, graph: CSRGraph, edge_attr: Tensor) -> Tensor:
         """What the edge features add to the logits, at the entries of the graph."""
         edge_attr = edge_features_with_loops(graph, edge_attr, self.fill_value)
+        require_fitting("edge_attr", edge_attr, self.lin_edge.weight, "edge_dim")
         transformed = self.lin_edge(edge_attr).view(-1, self.heads, self.out_channels)
         return graph.merge((transformed * self.att_edge).sum(dim=-1))
 

@@ -1,10 +1,8 @@
 """Checkpoints: what a run needs to go on, sealed against damage."""
 
 import contextlib
-import hashlib
 import io
 import os
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +10,7 @@ import torch
 
 from cagat.errors import CagatError
 from cagat.whole_file import disk_errors, put_whole
-
-# torch.save writes a zip archive, which ends in the length of a comment, two bytes. The digest is that comment, so that
-# seal and content cannot part, and torch.load still reads the file.
-_LENGTH_BYTES = 2
-_DIGEST_BYTES = 64
+from cagat.zip_seal import opened, sealed
 
 
 class DamagedFileError(CagatError, ValueError):
@@ -27,9 +21,9 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
     """Write a checkpoint whole or not at all, and keep the one before it as `previous(path)`."""
     buffer = io.BytesIO()
     torch.save(state, buffer)
-    content = _sealed(buffer.getvalue())
+    content = sealed(buffer.getvalue())  # What torch.save writes is a zip archive.
     # A damaged one does not take the place of the good one before it.
-    if path.exists() and _opened(path.read_bytes()) is not None:
+    if path.exists() and opened(path.read_bytes()) is not None:
         with disk_errors(previous(path)):
             _keep(path, previous(path))
     put_whole(path, content)
@@ -46,12 +40,12 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise DamagedFileError(f"{path}: cannot be read ({error.strerror}).") from error
     # The seal is checked first, so that nothing damaged ever reaches the unpickler.
-    opened = _opened(content)
-    if opened is None:
+    archive = opened(content)
+    if archive is None:
         raise DamagedFileError(f"{path}: is damaged or cut short, its digest does not fit.")
     try:
-        state: dict[str, Any] = torch.load(io.BytesIO(opened), map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError) as error:
+        state: dict[str, Any] = torch.load(io.BytesIO(archive), map_location="cpu", weights_only=True)
+    except Exception as error:  # Whatever a hostile file with the right seal makes torch raise; nothing of it runs.
         raise DamagedFileError(f"{path}: is no checkpoint of cagat.") from error
     return state
 
@@ -59,20 +53,6 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
 def previous(path: Path) -> Path:
     """Where the checkpoint before the last is kept."""
     return path.with_name(f"{path.stem}.previous{path.suffix}")
-
-
-def _sealed(content: bytes) -> bytes:
-    digest = hashlib.sha256(content).hexdigest().encode()
-    return content[:-_LENGTH_BYTES] + len(digest).to_bytes(_LENGTH_BYTES, "little") + digest
-
-
-def _opened(content: bytes) -> bytes | None:
-    """The archive without its seal; nothing if the seal does not fit."""
-    body, digest = content[: -_DIGEST_BYTES - _LENGTH_BYTES], content[-_DIGEST_BYTES:]
-    archive = body + bytes(_LENGTH_BYTES)
-    length = content[-_DIGEST_BYTES - _LENGTH_BYTES : -_DIGEST_BYTES]
-    fits = hashlib.sha256(archive).hexdigest().encode() == digest and int.from_bytes(length, "little") == _DIGEST_BYTES
-    return archive if fits else None
 
 
 def _keep(path: Path, kept: Path) -> None:

@@ -8,7 +8,7 @@ import yaml
 
 from cagat.errors import ConfigError
 
-_LARGEST = 1_000_000
+_LARGEST = 50_000
 
 
 class _EachKeyOnce(yaml.SafeLoader):

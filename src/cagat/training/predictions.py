@@ -1,5 +1,6 @@
 """What a model says about each node."""
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,10 @@ from torch_geometric.data import Data
 from cagat.data.parts import PARTS
 from cagat.data.splits import Split
 from cagat.errors import ConfigError
+from cagat.training.spreadsheet_texts import without_formulas
 from cagat.whole_file import written_whole
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -55,10 +59,22 @@ class Predictions:
 
 
 def write_table(table: pa.Table, path: Path) -> None:
-    """Write a table as CSV or Parquet, by the end of the file's name."""
+    """Write a table as CSV or Parquet, by the end of the file's name.
+
+    In a CSV, texts that a spreadsheet would compute get an apostrophe before them, and that is said; a Parquet file,
+    which no spreadsheet opens by itself, keeps them as they are.
+    """
     require_table_name(path)
-    write = pyarrow.csv.write_csv if path.suffix == ".csv" else pyarrow.parquet.write_table
-    written_whole(path, lambda stream: write(table, stream))
+    if path.suffix == ".parquet":
+        written_whole(path, lambda stream: pyarrow.parquet.write_table(table, stream))
+        return
+    plain, changed = without_formulas(table)
+    if changed:
+        _logger.warning(
+            "%s: %d names begin as formulas of a spreadsheet do, and got an apostrophe before them. Write a .parquet "
+            "file to have them as they are.", path, changed,
+        )  # fmt: skip
+    written_whole(path, lambda stream: pyarrow.csv.write_csv(plain, stream))
 
 
 def require_table_name(path: Path) -> None:

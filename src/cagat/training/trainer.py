@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from cagat.errors import CagatError
+from cagat.errors import CagatError, NonFiniteError
 from cagat.models import Labelled, NodeClassifier
 from cagat.training.early_stopping import EarlyStopping
 from cagat.training.plans.full_batch import FullBatch, accuracy_of
@@ -53,6 +53,12 @@ class DivergedError(CagatError, ArithmeticError):
     """The loss is no longer a number."""
 
     exit_code = 3
+
+
+_REMEDY = (
+    "Try a smaller --lr, another --feature-norm than none, or, with CaGAT, a smaller --xi; and look for very large "
+    "values in the features."
+)
 
 
 class Trainer:
@@ -113,11 +119,14 @@ class Trainer:
             DivergedError: The loss is infinite or not a number. If it is the training loss, no step was taken with it.
         """
         number = len(self.history) + 1
-        loss = self._learn(number)
-        with torch.no_grad():
-            self.model.eval()
-            found = self.plan.validate()
-            val_loss = _checked(found.loss, "validation loss", number)
+        try:
+            loss = self._learn(number)
+            with torch.no_grad():
+                self.model.eval()
+                found = self.plan.validate()
+        except NonFiniteError as error:
+            raise DivergedError(f"The loss became nan in epoch {number}. {_REMEDY} In a layer, {error}.") from error
+        val_loss = _checked(found.loss, "validation loss", number)
         epoch = Epoch(number, loss, val_loss, math.nan if found.accuracy is None else found.accuracy)
         self._stopping.update(number, val_loss, self.model)
         self.history.append(epoch)
@@ -190,8 +199,5 @@ def accuracy(model: NodeClassifier, inputs: tuple[Any, ...], labelled: Labelled)
 def _checked(loss: Tensor, name: str, epoch: int) -> float:
     value = loss.item()
     if not math.isfinite(value):
-        raise DivergedError(
-            f"The {name} became {value} in epoch {epoch}. Try a smaller --lr, another --feature-norm than none, or, "
-            "with CaGAT, a smaller --xi; and look for very large values in the features."
-        )
+        raise DivergedError(f"The {name} became {value} in epoch {epoch}. {_REMEDY}")
     return value

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from cagat.data.memory import require_memory
+from cagat.data.memory import require_memory, require_plausible
 from cagat.data.tables.layout import Layout
 from cagat.errors import DatasetError
 
@@ -83,6 +83,7 @@ def _read_parquet(path: Path, find_layout: FindLayout) -> tuple[Any, Layout]:
     file = pyarrow.parquet.ParquetFile(path)
     layout = _checked(path, find_layout(str(path), file.schema_arrow.names))
     rows, columns = file.metadata.num_rows, len(layout.columns)
+    require_plausible(f"{path}: {rows} rows of {columns} columns", 8 * rows * columns, path.stat().st_size)
     require_memory(f"{path}: {rows} rows of {columns} columns", 8 * rows * columns, "Use a machine with more memory.")
     wanted = [*layout.texts, *layout.numbers]
     texts = [column for column in layout.texts if pa.types.is_string(file.schema_arrow.field(column).type)]

@@ -1,0 +1,129 @@
+"""Random command lines."""
+
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import typer.main
+from hypothesis import strategies as st
+
+from cagat.cli import app
+from fault_kinds.fault import Fault, Outcome
+from fault_kinds.forked import Ended, command
+
+_GRAPH = "synthetic:nodes=60,degree=4,classes=2,features=6,seed=0"
+_EXIT_CODES = (0, 1, 2, 3)
+_MOST_SECONDS = 120.0
+# These measure or download for minutes when all is right; their options are tried where something is wrong with them.
+_LONG = {"bench", "demo", "reproduce", "tune"}
+# What ends any training soon; a random value of the same option, which comes later, wins only if it is no larger.
+_SHORT = ("--dataset", _GRAPH, "--labels", "3", "--val-labels", "3", "--epochs", "2", "--threads", "1")
+_ODD = ("", "-1", "0", "1", "0.5", "nan", "inf", "-inf", "1e400", "3.7", "9" * 25, "abc", "é\u202e", "--", "null", "[]")
+_WORDS = ("cora", _GRAPH, "synthetic:nodes=", "synthetic:nodes=-1", "nowhere", "run", ".", "/dev/null", "cagat", "gat")
+_WORDS += (
+    "gcn",
+    "l2",
+    "none",
+    "full",
+    "edges",
+    "sym",
+    "cpu",
+    "cuda",
+    "out.csv",
+    "out.parquet",
+    "out.npz",
+    "config.yaml",
+)
+
+
+def random_command_lines(tries: int, draw: random.Random, folder: Path) -> Iterator[Outcome]:
+    """Draw command lines from the options that the commands have, run them, and look at how they end."""
+    _prepare(folder)
+    drawn: list[list[str]] = []
+
+    @hypothesis.seed(draw.randrange(2**32))
+    @hypothesis.settings(
+        max_examples=tries, database=None, deadline=None, phases=[hypothesis.Phase.generate],
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )  # fmt: skip
+    @hypothesis.given(_command_line())
+    def collect(line: list[str]) -> None:
+        drawn.append(line)
+
+    collect()
+    # Hypothesis may stop early where it finds nothing new; the last ones are then tried again.
+    for number in range(tries):
+        line = drawn[number % len(drawn)]
+        home = folder / "home"
+        shutil.rmtree(home, ignore_errors=True)
+        shutil.copytree(folder / "template", home)
+        ended = command(*line, folder=home).wait(_MOST_SECONDS)
+        yield Outcome(" ".join(line), _wrong(ended))
+
+
+def _wrong(ended: Ended) -> str:
+    if ended.code in _EXIT_CODES and not ended.traceback:
+        return ""
+    return f"exit code {ended.code}: {ended.err[-2000:]}"
+
+
+def _prepare(folder: Path) -> None:
+    """A directory with a trained run and a configuration, so that some of the random paths lead somewhere."""
+    template = folder / "template"
+    template.mkdir()
+    command("train", *_SHORT, "--out", "run", folder=template).wait()
+    (template / "config.yaml").write_text(f"dataset: {_GRAPH}\nlabels: 3\nval_labels: 3\nepochs: 2\n")
+
+
+@st.composite
+def _command_line(draw: st.DrawFn) -> list[str]:
+    commands = _commands()
+    name = draw(st.sampled_from(sorted(commands)))
+    parameters = commands[name]
+    line = name.split()
+    if name == "train" and draw(st.booleans()):
+        line += _SHORT
+    # Where nothing is wrong, the long commands would run for minutes.
+    line += ["--no-such-option"] if name in _LONG else []
+    for parameter in draw(st.lists(st.sampled_from(parameters), max_size=5)) if parameters else []:
+        line += _given(draw, parameter)
+    if name == "train":
+        line += ["--epochs", draw(st.sampled_from(["1", "2", "0", "x"]))]
+    return line
+
+
+def _given(draw: st.DrawFn, parameter: Any) -> list[str]:
+    value = draw(st.one_of(st.sampled_from(_ODD), st.sampled_from(_WORDS), st.integers(-3, 6).map(str)))
+    if parameter.param_type_name == "argument":
+        return [value]
+    option = draw(st.sampled_from([*parameter.opts, *parameter.secondary_opts]))
+    return [option] if parameter.is_flag else [option, value]
+
+
+def _commands() -> dict[str, list[Any]]:
+    """Every command's name, with its options and arguments."""
+    found: dict[str, list[Any]] = {"": []}
+
+    def collect(group: Any, prefix: str) -> None:
+        for name, member in group.commands.items():
+            path = f"{prefix} {name}".strip()
+            if hasattr(member, "commands"):
+                collect(member, path)
+            else:
+                found[path] = [parameter for parameter in member.params if parameter.name != "help"]
+
+    collect(typer.main.get_command(app), "")
+    return found
+
+
+COMMAND_LINES = Fault(
+    "command-lines",
+    "random command lines, drawn by hypothesis from the commands' own options",
+    "exit code 0, 1, 2 or 3, never a traceback",
+    tries=500,
+    quick=40,
+    run=random_command_lines,
+)

@@ -1,0 +1,112 @@
+"""Processes that start at once: forked from one that has all modules loaded, but has no threads."""
+
+import multiprocessing
+import os
+import sys
+import threading
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fault_kinds.no_override import obey_permissions
+
+_MODULES = (
+    "cagat.cli",
+    "cagat.cli.training_display",
+    "cagat.experiments.workers",
+    "cagat.data.tables",
+    "cagat.estimator",
+)
+
+
+class Ended(NamedTuple):
+    """How a process ended: its exit code (`None` if it had to be killed) and what it printed."""
+
+    code: int | None
+    out: str
+    err: str
+
+    @property
+    def traceback(self) -> bool:
+        """Whether it ended in an error that nobody foresaw."""
+        return "Traceback (most recent call last)" in self.err
+
+
+class Forked:
+    """A function that runs in a process of its own.
+
+    Args:
+        function: A function of a module; it may call `sys.exit`.
+        arguments: What it is given.
+        folder: Its working directory.
+        obeys: Whether permissions of files count for it, also if it is the administrator's.
+    """
+
+    def __init__(self, function: Callable[..., object], *arguments: Any, folder: Path, obeys: bool = False) -> None:
+        context = _context()
+        readers, writers = zip(*(context.Pipe(duplex=False) for _ in range(2)), strict=True)
+        self.process = context.Process(target=_settled, args=(writers, folder, obeys, function, arguments))
+        self.process.start()
+        self._printed = [b"", b""]
+        self._listeners = [threading.Thread(target=self._listen, args=pair) for pair in enumerate(readers)]
+        for writer in writers:
+            writer.close()
+        for listener in self._listeners:
+            listener.start()
+
+    def wait(self, seconds: float | None = None) -> Ended:
+        """Wait for its end, but only so long; then it is killed."""
+        self.process.join(seconds)
+        code = self.process.exitcode
+        if code is None:
+            self.kill()
+        for listener in self._listeners:
+            listener.join()
+        out, err = (printed.decode(errors="replace") for printed in self._printed)
+        return Ended(code, out, err)
+
+    def kill(self) -> None:
+        """End it at once, as a loss of power would."""
+        self.process.kill()
+        self.process.join()
+
+    def _listen(self, number: int, reader: Any) -> None:
+        with reader:
+            while block := os.read(reader.fileno(), 2**16):
+                self._printed[number] += block
+
+
+def command(*arguments: str, folder: Path, obeys: bool = False) -> Forked:
+    """A command line of cagat, in a process of its own."""
+    return Forked(_command, arguments, folder=folder, obeys=obeys)
+
+
+@cache
+def _context() -> Any:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(_MODULES))
+    return context
+
+
+def _settled(
+    writers: Any, folder: Path, obeys: bool, function: Callable[..., object], arguments: tuple[Any, ...]
+) -> None:
+    for descriptor, writer in zip((1, 2), writers, strict=True):
+        os.dup2(writer.fileno(), descriptor)
+        writer.close()
+    os.chdir(folder)
+    if obeys:
+        obey_permissions()
+    try:
+        function(*arguments)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
+def _command(arguments: tuple[str, ...]) -> None:
+    from cagat.cli import main
+
+    sys.argv = ["cagat", *arguments]
+    main()

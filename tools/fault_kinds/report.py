@@ -1,0 +1,63 @@
+"""The table of what was tried, for people and for programs."""
+
+import json
+import platform
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from importlib.metadata import version
+from pathlib import Path
+
+from cagat.whole_file import put_whole
+
+
+@dataclass(frozen=True)
+class Row:
+    """What came of all tries of a fault."""
+
+    name: str
+    title: str
+    must: str
+    tries: int
+    passed: int
+    failed: int
+    seconds: float
+    command: str
+    date: str
+    versions: dict[str, str]
+
+
+def facts() -> dict[str, str]:
+    """The versions that a row was measured with."""
+    packages = ("cagat", "torch", "torch_geometric", "numba", "numpy")
+    return {"python": platform.python_version(), **{package: version(package) for package in packages}}
+
+
+def today() -> str:
+    """The day, by Greenwich."""
+    return datetime.now(timezone.utc).date().isoformat()
+
+
+def read_rows(path: Path) -> dict[str, Row]:
+    """The rows of an earlier run, by name; none if there was none."""
+    if not path.exists():
+        return {}
+    return {row["name"]: Row(**row) for row in json.loads(path.read_text(encoding="utf-8"))}
+
+
+def write_rows(path: Path, rows: list[Row]) -> None:
+    """Write the rows as JSON, and beside it as a table."""
+    put_whole(path, json.dumps([asdict(row) for row in rows], indent=2) + "\n")
+    put_whole(path.with_suffix(".md"), table(rows))
+
+
+def table(rows: list[Row]) -> str:
+    """The rows as Markdown."""
+    lines = ["| fault | must | tries | passed | failed | seconds | date |", "|---|---|--:|--:|--:|--:|---|"]
+    lines += [
+        f"| {row.title} | {row.must} | {row.tries} | {row.passed} | {row.failed} | {row.seconds:.0f} | {row.date} |"
+        for row in rows
+    ]
+    commands = ", ".join(f"`{command}`" for command in dict.fromkeys(row.command for row in rows))
+    known = {json.dumps(row.versions): row.versions for row in rows}
+    versions = "; ".join(", ".join(f"{name} {number}" for name, number in one.items()) for one in known.values())
+    return "\n".join([*lines, "", f"Written by {commands}, with {versions}.", ""])

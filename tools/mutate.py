@@ -1,0 +1,133 @@
+"""Change the sources in small ways and see whether the tests notice.
+
+Run: python tools/mutate.py --sample 60
+
+The mutations are those of cosmic-ray, over `cagat.diffusion` and `cagat.nn`. A random sample of them is made, one at a
+time, in a copy of the repository, and the tests of these rooms are run, with few random examples and without those of
+`torch.compile`, until the first fails. A mutant that no test notices has survived. Writes results/mutation.json; a run
+that was interrupted goes on where it was. `--sample 0` tries every mutation, which takes days.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from cagat.whole_file import put_whole
+from fault_kinds.report import facts, today
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results" / "mutation.json"
+ROOMS = ("diffusion", "nn")
+TESTS = ("tests/diffusion", "tests/nn")
+_MOST_SECONDS = 400
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One small change."""
+
+    file: str
+    operator: str
+    occurrence: int
+    line: int
+
+    @property
+    def words(self) -> str:
+        """Where and what."""
+        return f"{self.file}:{self.line} {self.operator} #{self.occurrence}"
+
+
+def mutations() -> list[Mutation]:
+    """Every change that cosmic-ray knows, in the rooms."""
+    from cosmic_ray.ast import ast_nodes, get_ast
+    from cosmic_ray.plugins import get_operator, operator_names
+
+    found = []
+    for room in ROOMS:
+        for path in sorted((ROOT / "src" / "cagat" / room).glob("*.py")):
+            nodes = list(ast_nodes(get_ast(path.read_text(encoding="utf-8"))))
+            for name in operator_names():
+                if "Variable" in name:
+                    continue  # These want to be told which variables to change.
+                operator, places = get_operator(name)(), []
+                for node in nodes:
+                    places += [start[0] for start, _ in operator.mutation_positions(node)]
+                found += [
+                    Mutation(str(path.relative_to(ROOT)), name, number, line) for number, line in enumerate(places)
+                ]
+    return found
+
+
+def mutated(mutation: Mutation) -> str:
+    """The source with the change."""
+    from cosmic_ray.mutating import mutate_code
+    from cosmic_ray.plugins import get_operator
+
+    source = (ROOT / mutation.file).read_text(encoding="utf-8")
+    changed = mutate_code(source, get_operator(mutation.operator)(), mutation.occurrence)
+    assert changed is not None
+    return str(changed)
+
+
+def is_noticed(mutation: Mutation, copy: Path) -> bool:
+    """Whether a test fails, or hangs, with the change."""
+    path = copy / mutation.file
+    whole = path.read_text(encoding="utf-8")
+    path.write_text(mutated(mutation), encoding="utf-8")
+    environment = os.environ | {"PYTHONPATH": str(copy / "src"), "HYPOTHESIS_PROFILE": "short", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-k", "not compile", *TESTS]
+    try:
+        done = subprocess.run(
+            command, cwd=copy, env=environment, timeout=_MOST_SECONDS, capture_output=True, check=False
+        )
+        return done.returncode != 0
+    except subprocess.TimeoutExpired:
+        return True
+    finally:
+        path.write_text(whole, encoding="utf-8")
+
+
+def main() -> None:
+    """Try a sample."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sample", type=int, default=60, help="how many mutations; 0 for all")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    options = parser.parse_args()
+    every = mutations()
+    chosen = random.Random(options.seed).sample(every, options.sample) if options.sample else every  # noqa: S311
+    known = json.loads(RESULTS.read_text())["tried"] if RESULTS.exists() else []
+    noticed = {Mutation(**one["mutation"]): one["noticed"] for one in known}
+    with tempfile.TemporaryDirectory(prefix="cagat-mutate-") as folder:
+        copy = Path(folder) / "copy"
+        shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv", "results"))
+        for number, mutation in enumerate(chosen, 1):
+            if mutation not in noticed:
+                noticed[mutation] = is_noticed(mutation, copy)
+            print(
+                f"{number}/{len(chosen)} {mutation.words}: {'killed' if noticed[mutation] else 'SURVIVED'}", flush=True
+            )
+            tried = [{"mutation": asdict(one), "noticed": noticed[one]} for one in chosen if one in noticed]
+            killed = sum(one["noticed"] for one in tried)
+            found = {
+                "command": " ".join(["python tools/mutate.py", *sys.argv[1:]]),
+                "date": today(),
+                "versions": facts(),
+                "mutations": len(every),
+                "sample": len(tried),
+                "killed": killed,
+                "score": round(killed / len(tried), 3),
+                "tried": tried,
+            }
+            put_whole(RESULTS, json.dumps(found, indent=2) + "\n")
+    print(f"{killed} of {len(tried)} killed, of {len(every)} mutations in all")
+
+
+if __name__ == "__main__":
+    main()
