@@ -1,6 +1,6 @@
 """Measure what `--deterministic` costs: an epoch with it and without it, by turns.
 
-Run: python tools/deterministic_cost.py --threads 2
+Run: python tools/deterministic_cost.py
 
 Each pair is one epoch of CaGAT with it and one without it, on the same graph and in the same process, so that whatever
 else the machine does falls on both. The median of the pairs' ratios is the cost. Writes results/deterministic_cost.json
@@ -13,6 +13,7 @@ import os
 import statistics
 import sys
 import time
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -49,21 +50,19 @@ def ratios(dataset: str, threads: int, pairs: int) -> list[float]:
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--pairs", type=int, default=40)
     parser.add_argument(
         "--datasets", nargs="+", default=["cora", "synthetic:nodes=20000,degree=8,features=500,classes=3"]
     )
     options = parser.parse_args()
     rows = []
-    for dataset in options.datasets:
-        found = ratios(dataset, options.threads, options.pairs)
+    for dataset, threads in product(options.datasets, options.threads):
+        found = ratios(dataset, threads, options.pairs)
         low, middle, high = (round(value, 3) for value in statistics.quantiles(found, n=4))
-        rows.append({"dataset": dataset, "threads": options.threads, "pairs": len(found), "ratio": middle})
+        rows.append({"dataset": dataset, "threads": threads, "pairs": len(found), "ratio": middle})
         rows[-1] |= {"lower_quartile": low, "upper_quartile": high}
-        print(
-            f"{dataset}, {options.threads} threads: {middle:.2f} times an epoch ({low:.2f} to {high:.2f})", flush=True
-        )
+        print(f"{dataset}, {threads} threads: {middle:.2f} times an epoch ({low:.2f} to {high:.2f})", flush=True)
     command = " ".join(["python tools/deterministic_cost.py", *sys.argv[1:]])
     found_all = {"command": command, "date": today(), "load": os.getloadavg()[0], "versions": facts(), "rows": rows}
     put_whole(RESULTS, json.dumps(found_all, indent=2) + "\n")
