@@ -69,7 +69,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="default: results/cluster_DATASET.json")
     arguments = parser.parse_args()
     out = arguments.out or Path("results") / f"cluster_{arguments.dataset}.json"
-    runs = json.loads(out.read_text())["runs"] if out.exists() else {"full": [], "cluster": []}
+    known = json.loads(out.read_text()) if out.exists() else {"runs": {"full": [], "cluster": []}}
+    for key in ("dataset", "parts", "parts_per_batch"):
+        if known.get(key, getattr(arguments, key)) != getattr(arguments, key):
+            raise SystemExit(f"{out} has {key}={known[key]}. Choose another --out.")
+    runs = known["runs"]
     batching = {"batching": "cluster", "parts": arguments.parts, "parts_per_batch": arguments.parts_per_batch}
     for seed in range(arguments.first_split, arguments.first_split + arguments.splits):
         for name, changes in (("full", {}), ("cluster", batching)):

@@ -53,17 +53,25 @@ def processes(request, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("processes", "number", "told"),
-    [(3, signal.SIGKILL, "has died"), (2, signal.SIGSTOP, "has not answered for")],
+    ("processes", "victim", "number", "told"),
+    [
+        (3, 2, signal.SIGKILL, r"Rank 2 \(process {} on .*\) has died"),
+        (2, 1, signal.SIGSTOP, r"Rank 1 \(process {} on .*\) has not answered for"),
+        # The store of all is in rank 0, and ends or falls silent with it.
+        (2, 0, signal.SIGKILL, r"Rank 0 \(process {} on .*\) has died|Rank 0 has died or hangs"),
+        (2, 0, signal.SIGSTOP, "Rank 0 has died or hangs"),
+    ],
     indirect=["processes"],
 )
-def test_a_rank_that_dies_or_hangs_ends_all_with_its_name(processes, number, told):
-    *others, victim = processes
-    os.kill(victim.pid, number)
+def test_a_rank_that_dies_or_hangs_ends_all_with_its_name(processes, victim, number, told):
+    pid = processes[victim].pid
+    os.kill(pid, number)
     struck = time.monotonic()
-    for rank, process in enumerate(others):
+    for rank, process in enumerate(processes):
+        if rank == victim:
+            continue
         _, message = process.communicate(timeout=max(0.1, 30 - (time.monotonic() - struck)))
         assert process.returncode == 1
-        assert re.search(rf"Rank {len(others)} \(process {victim.pid} on .*\) {told}", message), message
+        assert re.search(told.format(pid), message), message
         assert f"Rank {rank} stops, too" in message
     assert time.monotonic() - struck < 30

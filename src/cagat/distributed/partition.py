@@ -36,7 +36,7 @@ def metis_parts(edge_index: Tensor, num_nodes: int, parts: int) -> Tensor:
     if importlib.util.find_spec("pymetis") is None:
         raise CagatError("Cutting graphs needs the package pymetis. Install it: pip install 'cagat[scale]'")
     starts, neighbours = (tensor.numpy() for tensor in _neighbours(edge_index.cpu(), num_nodes))
-    if neighbours.size > LARGE:
+    if neighbours.size > LARGE and torch.distributed.is_initialized():
         # METIS lets no other thread of Python run, and a process that says nothing for long is taken for dead.
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
             part = process.submit(_cut, parts, starts, neighbours).result()

@@ -7,8 +7,10 @@ import socket
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import psutil
 import torch.distributed as dist
@@ -47,12 +49,14 @@ class Watch:
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
         self._store = dist.PrefixStore(f"cagat-watch-{attempt}", store)  # type: ignore[attr-defined]
         self._where = f"{address}:{port}"
-        self._host = socket.gethostname()
+        self._host, self._processes = socket.gethostname(), _processes_seen_here()
         self._beats = 0
         self._others = [other for other in range(size) if other != rank]
         self._heard = dict.fromkeys(self._others, (b"", time.monotonic()))
         self._ending = threading.Event()
+        self._answered = time.monotonic()
         self._thread = threading.Thread(target=self._look_again_and_again, name="cagat-watch", daemon=True)
+        self._second = threading.Thread(target=self._watch_the_store, name="cagat-watch-store", daemon=True)
 
     @classmethod
     @contextlib.contextmanager
@@ -61,7 +65,9 @@ class Watch:
         watch = cls(rank, size)
         watch._say(watch._alive())
         dist.barrier()  # From here on, everybody has said something.
+        watch._answered = time.monotonic()
         watch._thread.start()
+        watch._second.start()
         try:
             yield
         except BaseException as error:
@@ -85,13 +91,13 @@ class Watch:
 
     def _leave(self) -> None:
         self._ending.set()
-        self._thread.join()
+        self._thread.join(timeout=SILENCE)  # It may wait for a store that never answers.
         with contextlib.suppress(RuntimeError):  # The store may have ended with its process.
             self._say(_LEFT)
 
     def _alive(self) -> str:
         self._beats += 1
-        return f"{self._beats} {os.getpid()} {self._host}"
+        return f"{self._beats} {os.getpid()} {self._processes} {self._host}"
 
     def _say(self, words: str) -> None:
         self._store.set(str(self.rank), words)
@@ -102,9 +108,19 @@ class Watch:
                 self._say(self._alive())
                 verdict = self._verdict()
             except RuntimeError:
-                verdict = f"The store at {self._where}, on the machine of rank 0, does not answer: rank 0 has died"
+                verdict = self._silent_store()
+            self._answered = time.monotonic()
             if verdict is not None and not self._ending.is_set():
                 self._end(verdict)
+
+    def _watch_the_store(self) -> None:
+        """Ask nobody: a store whose machine says nothing keeps those waiting who ask, whatever its timeout."""
+        while not self._ending.wait(_SECONDS_BETWEEN_LOOKS):
+            if time.monotonic() - self._answered > SILENCE:
+                self._end(self._silent_store())
+
+    def _silent_store(self) -> str:
+        return f"Rank 0 has died or hangs: the store at {self._where}, on its machine, does not answer"
 
     def _verdict(self) -> str | None:
         if self._store.check(["verdict"]):
@@ -121,22 +137,28 @@ class Watch:
             if words != known:
                 self._heard[other] = (words, now)
                 since = now
-            _, process, host = words.decode().split(" ", 2)
-            if host == self._host and not _is_alive(int(process)):
+            _, process, processes, host = words.decode().split(" ", 3)
+            if processes == self._processes and not _is_alive(int(process)):
                 return f"Rank {other} (process {process} on {host}) has died"
             if now - since > SILENCE:
                 return f"Rank {other} (process {process} on {host}) has not answered for {now - since:.0f} s"
         return None
 
     def _end(self, verdict: str) -> None:
-        print(
-            f"Error: {verdict.rstrip('.')}. Rank {self.rank} stops, too. When the cause is gone, go on with: "
-            "cagat train --resume DIR",
-            file=sys.stderr,
-            flush=True,
-        )
+        is_refusal = " ended: " in verdict  # By a process that has said itself what to do.
+        hint = "" if is_refusal else " When the cause is gone, go on with: cagat train --resume DIR"
+        print(f"Error: {verdict.rstrip('.')}. Rank {self.rank} stops, too.{hint}", file=sys.stderr, flush=True)
         # The main thread may wait for the dead process, and then nothing else would end it.
         os._exit(1)
+
+
+def _processes_seen_here() -> str:
+    """Which numbers of processes mean the same as here: those of this machine, and of this container on it."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot}-{os.readlink('/proc/self/ns/pid')}"
+    except OSError:  # Where there is no /proc, the name and the address of the network card must do.
+        return f"{socket.gethostname()}-{uuid.getnode()}".replace(" ", "-")
 
 
 def _is_of_communication(error: BaseException) -> bool:

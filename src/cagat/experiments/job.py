@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
@@ -35,6 +36,10 @@ class Job:
 
     def asked(self) -> dict[str, Any]:
         """What tells this job from all others: if a preset changes, its jobs are other jobs."""
+        return dict(self._asked)
+
+    @cached_property
+    def _asked(self) -> dict[str, Any]:
         config = TrainConfig.from_values(self.values())
         asked = {
             "method": self.method,

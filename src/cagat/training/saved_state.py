@@ -69,9 +69,9 @@ class SavedState:
         state = self._read()
         if state is None:
             return False
-        for key, value in self._decisive.items():
-            if state["config"].get(key) != value:
-                was = state["config"].get(key)
+        for key in self._decisive | dict.fromkeys(state["config"]):
+            value, was = self._decisive.get(key), state["config"].get(key)
+            if value != was:
                 raise RunError(
                     f"{self._directory.config}: {key} is {value!r} now, but was {was!r} when the run was started. Put "
                     "it back, or start a new run: cagat train --config CONFIG --out OTHER"

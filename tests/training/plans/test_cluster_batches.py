@@ -60,3 +60,16 @@ def test_batches_without_training_nodes_are_left_out():
     made = ClusterBatches((torch.ones(4, 1), edges, None), Labelled(torch.tensor([0]), torch.tensor([0])), 2, 1, seed=0)
     ((number, chosen),) = made.of_epoch(1)
     assert made.make(number, chosen).train.nodes.numel() == 1
+
+
+def test_parts_without_edges_are_batches_too():
+    none = torch.empty(2, 0, dtype=torch.long)
+    train = Labelled(torch.arange(6), torch.zeros(6, dtype=torch.long))
+    made = ClusterBatches((torch.arange(6.0)[:, None], none, torch.empty(0)), train, 3, 1, seed=0)
+    seen = []
+    for number, chosen in made.of_epoch(1):
+        x, edges, weight = made.make(number, chosen).inputs
+        assert edges.shape == (2, 0)
+        assert weight.numel() == 0
+        seen += x[:, 0].tolist()
+    assert sorted(seen) == list(range(6))

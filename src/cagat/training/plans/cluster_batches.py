@@ -61,9 +61,20 @@ class ClusterBatches:
 
     def make(self, number: int, chosen: list[int]) -> Batch:
         """The subgraph of some parts."""
-        loader = ClusterLoader(self._clusters, batch_sampler=[chosen], generator=torch.Generator())
-        (data,) = loader
+        data = self._subgraph(chosen)
         nodes = data.node_number.to(self._device)
         weight = None if self._weight is None else self._weight[data.edge_number.to(self._device)]
         inputs = (rows_of(self._x, nodes), data.edge_index.to(self._device), weight)
         return Batch(number, inputs, within(nodes, self._train, int(self._x.shape[0])))
+
+    def _subgraph(self, chosen: list[int]) -> Data:
+        partition = self._clusters.partition
+        rows = [slice(int(partition.partptr[part]), int(partition.partptr[part + 1])) for part in chosen]
+        if all(partition.indptr[span.start] == partition.indptr[span.stop] for span in rows):
+            # PyG's loader stumbles over parts in which no edge begins.
+            none = torch.empty(2, 0, dtype=torch.long)
+            nodes = torch.cat([partition.node_perm[span] for span in rows])
+            return Data(edge_index=none, node_number=nodes, edge_number=none[0])
+        loader = ClusterLoader(self._clusters, batch_sampler=[chosen], generator=torch.Generator())
+        (data,) = loader
+        return data

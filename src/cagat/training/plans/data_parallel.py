@@ -45,14 +45,17 @@ class DataParallel(MiniBatches):
     ) -> None:
         super().__init__(model, inputs, train, val, batches, seed)
         self._world = world
-        self._network = DistributedDataParallel(model) if world.size > 1 else None
+        self._network: DistributedDataParallel | None = None
+        if world.size > 1:
+            # With lam=0, for one, attention gets no gradient.
+            self._network = DistributedDataParallel(model, find_unused_parameters=True)
 
     def losses(self, epoch: int) -> Iterator[Tensor]:
         """The losses of the batches that are this process's."""
         if self._network is None:
             yield from super().losses(epoch)
             return
-        with self._network.join():
+        with self._network.join(divide_by_initial_world_size=False):
             yield from self._losses(self._network, epoch, self._world.rank, self._world.size)
 
     def mean(self, losses: list[float]) -> float:

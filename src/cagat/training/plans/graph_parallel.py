@@ -59,6 +59,7 @@ class GraphParallel(FullBatch):
         self._world = world
         self.step_traffic = self.evaluation_traffic = Traffic()
         self._before_step = world.traffic_now()
+        self._has_stepped = False
         for parameter in model.parameters():
             world.broadcast(parameter)
 
@@ -80,6 +81,7 @@ class GraphParallel(FullBatch):
         for parameter, piece in zip(parameters, pieces, strict=True):
             parameter.grad = piece.view_as(parameter)
         self.step_traffic = self._world.traffic_now() - self._before_step
+        self._has_stepped = True
 
     def validate(self) -> Validation:
         """The loss and the accuracy of the validation nodes of all processes."""
@@ -100,8 +102,13 @@ class GraphParallel(FullBatch):
         logits[torch.argsort(self._owner, stable=True)] = gathered
         return logits
 
-    def report(self) -> dict[str, Any]:
-        """What each process holds and sends; the forecast is that of the partition, the other numbers are counted."""
+    def report(self) -> dict[str, Any] | None:
+        """What each process holds and sends; the forecast is that of the partition, the other numbers are counted.
+
+        There is nothing to report if no step was taken, as when only the files of a resumed run were missing.
+        """
+        if not self._has_stepped:
+            return None
         expected = forecast(_layers(self.model), self.graph.halo)
         ours = {
             "nodes": self.graph.num_nodes,
