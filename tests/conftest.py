@@ -6,6 +6,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# Of several processes that test side by side each takes one core: threads of OpenMP wait busily, for each other, too.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # The first example compiles a kernel, which takes as long as it takes. `make test` tries the same examples every time,
 # so that it tells about the code and not about luck; HYPOTHESIS_PROFILE=explore looks for new ones.
 settings.register_profile("cagat", deadline=None, print_blob=True, database=None, derandomize=True)
