@@ -90,6 +90,22 @@ def test_confusion(run):
     assert np.trace(counts) / counts.sum() == pytest.approx(run.evaluate().accuracy["test"])
 
 
+def test_confusion_keeps_classes_whose_names_begin_alike(run, monkeypatch):
+    names = [f"Department of Computer <{topic}>" for topic in ("Science", "Vision", "Graphics")]
+    monkeypatch.setattr(Subject, "classes", names)
+    figure = explore.confusion(run).figure
+    (squares,) = figure.data
+    for along, axis in ((squares.x, figure.layout.xaxis), (squares.y, figure.layout.yaxis)):
+        assert len(set(along)) == 3
+        assert tuple(axis.tickvals) == tuple(along)
+        assert set(axis.ticktext) == {"Department of Compute…"}
+    # The whole names are told on the spot.
+    assert tuple(squares.customdata[0][2]) == tuple(
+        f"Department of Computer &lt;{topic}&gt;" for topic in ("Science", "Graphics")
+    )
+    assert squares.hovertemplate.startswith("%{customdata[0]} taken for %{customdata[1]}")
+
+
 def test_jupyter_shows_the_picture(run, monkeypatch):
     shown = []
     monkeypatch.setattr(go.Figure, "show", lambda figure: shown.append(figure))
