@@ -56,6 +56,20 @@ def test_means_and_paired_differences(runs, tmp_path):
     assert "default-src 'none'" in html
 
 
+def test_other_test_nodes_are_not_paired(tmp_path):
+    found = []
+    for val_labels in (5, 9):
+        for seed in (0, 1):
+            values = {"dataset": GRAPH, "model": "logreg", "labels": 5, "val_labels": val_labels, "seed": seed}
+            found.append(tmp_path / f"{val_labels}-{seed}")
+            Run.start(TrainConfig.from_values(values | {"threads": 1}), found[-1]).train()
+    write_run_report(found, tmp_path / "r", "c")
+    text = (tmp_path / "r.md").read_text()
+    assert "There is nothing to compare" in text
+    assert "| logreg val_labels=5 |" in text
+    assert "| logreg val_labels=9 |" in text
+
+
 def test_a_single_run(runs, tmp_path):
     write_run_report([runs["logreg", 0][0]], tmp_path / "one", "c")
     text = (tmp_path / "one.md").read_text()

@@ -86,9 +86,15 @@ class RunGroup:
         """Half of its 95 % interval; not a number for a single run."""
         return half_interval(list(self.accuracies.values()))
 
+    @property
+    def val_labels(self) -> int | None:
+        """Validation nodes a class; likewise."""
+        return self._first.config.val_labels
+
     def same_place(self, other: "RunGroup") -> bool:
         """Whether both label the same graph from as many labels, so that splits with the same seed are the same."""
-        return (self.dataset, self.labels) == (other.dataset, other.labels)
+        ours, theirs = ((group.dataset, group.labels, group.val_labels) for group in (self, other))
+        return ours == theirs
 
     @property
     def _first(self) -> FinishedRun:
@@ -127,5 +133,9 @@ def _names(runs: Sequence[FinishedRun]) -> list[str]:
             if key not in (*_NOT_COMPARED, "model", "dataset", "labels", "val_labels")
             and any(other.get(key) != values.get(key) for other in rivals)
         ]
+        same_graph = {other.get("val_labels") for other in rivals if other["dataset"] == values["dataset"]}
+        # The table has a column that says so where the split came with the graph.
+        if len(same_graph) > 1 and values.get("val_labels") is not None:
+            differing.append("val_labels")
         names.append(" ".join([run.config.model, *(f"{key}={values.get(key)}" for key in differing)]))
     return names
