@@ -142,3 +142,18 @@ def test_readings_and_models_of_other_kinds(train, graph_folder, tmp_path):
     data = data_of(write_page(labelprop, tmp_path / "labelprop.html").path)
     assert data["layers"] == []
     assert "labelprop has no attention" in data["note"]
+
+
+def test_coefficients_that_were_learnt(run, train, graph_folder, tmp_path):
+    learnt = train(
+        tmp_path / "run", graph_folder, hidden=2, heads=2, learn_coefficients=True, alpha=0.4, xi=0.0, lr=0.1
+    )
+    text = write_page(learnt, tmp_path / "page.html", nodes=1).path.read_text(encoding="utf-8")
+    low, high = re.search(r"<li>alpha <b>([\d.]+) to ([\d.]+), learnt from 0\.4</b></li>", text).groups()
+    values = [float(value) for conv in learnt.model.convs for value in conv.coefficients().alpha.detach()]
+    assert (float(low), float(high)) == pytest.approx((min(values), max(values)), abs=1e-3)
+    assert max(abs(value - 0.4) for value in values) > 2e-3
+    # What is at an end of its range is not learnt.
+    assert "<li>xi <b>0</b></li>" in text
+    fixed = write_page(run, tmp_path / "fixed.html", nodes=1).path.read_text(encoding="utf-8")
+    assert "<li>xi <b>0.05</b></li>" in fixed

@@ -13,6 +13,7 @@ import torch
 from plotly.offline import get_plotlyjs
 
 from cagat.data.parts import PARTS
+from cagat.diffusion import Coefficients
 from cagat.explore.agreement import agreement_view
 from cagat.explore.attention_layers import AttentionLayer, NoAttentionError
 from cagat.explore.chosen_nodes import chosen_nodes
@@ -26,6 +27,7 @@ from cagat.explore.subject import AnyRun, Integers, Subject
 from cagat.explore.view import View
 from cagat.look.page import page, source_line
 from cagat.look.palette import SERIES, SYMBOLS
+from cagat.nn import CaGATConv
 from cagat.whole_file import put_whole
 
 _logger = logging.getLogger(__name__)
@@ -194,7 +196,22 @@ def _facts(subject: Subject) -> list[tuple[str, str]]:
     ]
     names = {"rounds": "K", "steps": "T", "alpha": "alpha", "lam": "lam", "xi": "xi"}
     given = config.hyperparameters()
-    return facts + [(name, f"{given[key]:g}") for key, name in names.items() if given.get(key) is not None]
+    shown = {key: f"{given[key]:g}" for key in names if given.get(key) is not None} | _learnt(subject.run.model)
+    return facts + [(names[key], value) for key, value in shown.items()]
+
+
+@torch.no_grad()
+def _learnt(model: torch.nn.Module) -> dict[str, str]:
+    """The coefficients that were learnt: from the least to the most over all layers and heads."""
+    convs = [conv for conv in model.modules() if isinstance(conv, CaGATConv)]
+    found = {}
+    for key in Coefficients._fields:
+        values = [value for conv in convs if isinstance(value := getattr(conv.coefficients(), key), torch.Tensor)]
+        if values:
+            low, high = (f"{float(end):.3g}" for end in torch.cat(values).aminmax())
+            span = low if low == high else f"{low} to {high}"
+            found[key] = f"{span}, learnt from {getattr(convs[0], key):g}"
+    return found
 
 
 def _json(data: dict[str, Any]) -> str:
