@@ -170,6 +170,43 @@ def test_on_a_phone(page):
         assert complaints(driver) == []
 
 
+def swipe_down(driver, x: float, y: float) -> None:
+    for step in range(11):
+        kind = "touchMove" if step else "touchStart"
+        finger = {"x": x, "y": y + 15 * step}
+        driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [finger]})
+    driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
+def test_a_swipe_on_a_picture_moves_the_page(page):
+    with browser(PHONE) as driver:
+        driver.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
+        open_page(driver, page)
+        driver.execute_script(
+            "window.prevented = [];"
+            "for (const kind of ['touchstart', 'touchmove'])"
+            "  window.addEventListener(kind, event => window.prevented.push(event.defaultPrevented), {passive: true})"
+        )
+        chosen = by_id(driver, "node-heading").text
+        for name in ("map", "before", "after", "agreement", "entropy", "confusion", "course"):
+            x, y, before = driver.execute_script(
+                "const box = document.getElementById(arguments[0]);"
+                "window.prevented = [];"
+                "box.scrollIntoView({block: 'center', behavior: 'instant'});"
+                "const {left, top, width, height} = box.querySelector('.nsewdrag').getBoundingClientRect();"
+                "return [left + width / 2, top + height / 2, window.scrollY]",
+                name,
+            )
+            swipe_down(driver, x, y)
+            assert driver.execute_script("return window.scrollY") < before, name
+            prevented = driver.execute_script("return window.prevented")
+            assert len(prevented) > 1, name
+            assert not any(prevented), name
+            # A swipe is no tap: it chooses no node.
+            assert by_id(driver, "node-heading").text == chosen, name
+        assert complaints(driver) == []
+
+
 @pytest.mark.parametrize("model", ["gat", "gcn"])
 def test_models_without_context(model, request, tmp_path):
     run = request.getfixturevalue(f"{model}_run")

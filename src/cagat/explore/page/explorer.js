@@ -25,6 +25,8 @@ const colour = number => number === unlabelled ? "#9aa2ad" : data.colours[number
 const symbol = number => data.symbols[Math.floor(number / data.colours.length) % data.symbols.length];
 const config = {displaylogo: false, responsive: true, displayModeBar: false};
 const font = {family: "system-ui, 'Segoe UI', 'Liberation Sans', sans-serif", size: 13, color: "#222"};
+// Where there is little room, a swipe that begins on a picture moves the page.
+const isNarrow = () => window.innerWidth < 560;
 const isRight = node => label[node] === unlabelled ? 2 : label[node] === predicted[node] ? 0 : 1;
 
 const COLOURINGS = {
@@ -56,10 +58,10 @@ function drawMap() {
   }));
   traces.push({type: scatter, mode: "markers", x: [X[state.node]], y: [Y[state.node]], hoverinfo: "skip",
     marker: {size: 18, symbol: "circle-open", color: "#222", line: {width: 3}}});
-  const axis = {visible: false, fixedrange: false};
-  const layout = {height: window.innerWidth < 560 ? 360 : 500, margin: {l: 4, r: 4, t: 4, b: 4}, showlegend: false, font,
-    hovermode: "closest", dragmode: "pan", xaxis: axis, yaxis: {...axis, scaleanchor: "x"}, uirevision: "keep"};
-  const drawn = Plotly.react("map", traces, layout, {...config, scrollZoom: window.innerWidth >= 560});
+  const narrow = isNarrow(), axis = {visible: false, fixedrange: narrow};
+  const layout = {height: narrow ? 360 : 500, margin: {l: 4, r: 4, t: 4, b: 4}, showlegend: false, font,
+    hovermode: "closest", dragmode: narrow ? false : "pan", xaxis: axis, yaxis: {...axis, scaleanchor: "x"}, uirevision: "keep"};
+  const drawn = Plotly.react("map", traces, layout, {...config, scrollZoom: !narrow});
   drawLegend(chosen, groups);
   return drawn;
 }
@@ -271,7 +273,20 @@ function fillControls() {
 
 // ---- begin
 
+// Plotly takes the end of a swipe for a tap where it does not drag.
+let touched = null, swiped = false;
+function watchSwipes() {
+  const at = event => [event.touches[0].clientX, event.touches[0].clientY], passive = {passive: true, capture: true};
+  window.addEventListener("touchstart", event => { touched = at(event); swiped = false; }, passive);
+  window.addEventListener("touchmove", event => {
+    const [x, y] = at(event);
+    if (touched && Math.hypot(x - touched[0], y - touched[1]) > 8) swiped = true;
+  }, passive);
+  window.addEventListener("mousedown", () => { swiped = false; }, {capture: true});
+}
+
 function listen() {
+  watchSwipes();
   $("colouring").addEventListener("change", () => { state.hidden.clear(); drawMap(); });
   $("search").addEventListener("input", () => {
     const typed = $("search").value.trim().toLowerCase(), matches = $("matches");
@@ -301,11 +316,11 @@ function listen() {
   $("round").addEventListener("input", () => { state.round = Number($("round").value); drawNode(); });
   $("map").on("plotly_click", event => {
     const node = event.points[0].customdata;
-    if (node !== undefined) choose(node, true);
+    if (node !== undefined && !swiped) choose(node, true);
   });
   for (const id of ["before", "after"]) if ($(id).on) $(id).on("plotly_click", event => {
     const node = event.points[0].customdata;
-    if (node !== undefined && node !== state.node) choose(node, false);
+    if (node !== undefined && node !== state.node && !swiped) choose(node, false);
   });
 }
 
@@ -325,10 +340,13 @@ state.node = firstNode();
 drawMap().then(() => {
   drawNode();
   listen();
-  const narrow = window.innerWidth < 560;
-  for (const [id, figure] of Object.entries(data.figures)) {
-    if (narrow) figure.layout.margin = {...figure.layout.margin, l: 48, r: 6};
-    Plotly.newPlot(id, figure.data, figure.layout, config);
+  for (const [id, {data: traces, layout}] of Object.entries(data.figures)) {
+    if (isNarrow()) {
+      layout.margin = {...layout.margin, l: 48, r: 6};
+      layout.dragmode = false;
+      for (const key of Object.keys(layout)) if (/^[xy]axis/.test(key)) layout[key].fixedrange = true;
+    }
+    Plotly.newPlot(id, traces, layout, config);
   }
   document.body.dataset.ready = "yes";
 });
