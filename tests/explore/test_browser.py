@@ -207,6 +207,33 @@ def test_a_swipe_on_a_picture_moves_the_page(page):
         assert complaints(driver) == []
 
 
+def test_more_classes_than_colours(train, tmp_path):
+    graph = "synthetic:nodes=200,degree=4,classes=18,features=20,seed=0"
+    run = train(tmp_path / "run", graph, labels=2, val_labels=2, hidden=2, heads=1, rounds=1, xi=0.05, epochs=1)
+    write_page(run, tmp_path / "page.html")
+    look = "const {backgroundColor, borderRadius, clipPath} = getComputedStyle(node);"
+    look += "return [backgroundColor, borderRadius, clipPath].join();"
+    with browser() as driver:
+        open_page(driver, tmp_path / "page.html")
+        marks = driver.execute_script(
+            f"return [...document.querySelectorAll('#legend .swatch')].map(node => {{{look}}})"
+        )
+        assert len(set(marks)) == len(marks) == 18
+        shown = driver.execute_script(
+            f"return [...document.querySelectorAll('#rows .kind .swatch')].map(node => {{{look}}})"
+        )
+        classes = [cell.text for cell in driver.find_elements("css selector", "#rows .kind")]
+        names = [button.text.rsplit(" (", 1)[0] for button in driver.find_elements("css selector", "#legend button")]
+        assert shown == [marks[names.index(name)] for name in classes]
+        ego = driver.execute_script("return document.getElementById('after').data.at(-1)")
+        labels, shapes = run.problem.graph.y.tolist(), ("circle", "square", "diamond")
+        edges = {tuple(pair) for pair in run.problem.graph.edge_index.T.tolist()}
+        centre = ego["customdata"][ego["marker"]["size"].index(24)]
+        for node, symbol in zip(ego["customdata"], ego["marker"]["symbol"], strict=True):
+            assert symbol == shapes[labels[node] // 8] + ("" if node == centre or (node, centre) in edges else "-open")
+        assert complaints(driver) == []
+
+
 @pytest.mark.parametrize("model", ["gat", "gcn"])
 def test_models_without_context(model, request, tmp_path):
     run = request.getfixturevalue(f"{model}_run")

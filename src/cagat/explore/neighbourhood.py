@@ -11,7 +11,7 @@ from cagat.explore.embedding import UNKNOWN
 from cagat.explore.shown_rows import ShownRows
 from cagat.explore.subject import AnyRun, Subject
 from cagat.explore.view import View, plain, styled
-from cagat.look.palette import colour
+from cagat.look.palette import colour, symbol
 
 DRAWN = 24
 """How many nodes around a node are drawn at most; the frame has all."""
@@ -113,6 +113,10 @@ def _view(subject: Subject, frame: pd.DataFrame, node: int, *, with_context: boo
             marker={
                 "size": [22, *([14] * len(around))],
                 "color": [colour(classes[label]) for label in (centre["class"], *around["class"])],
+                "symbol": [
+                    symbol(classes[label]) + ("" if edge else "-open")
+                    for label, edge in [(centre["class"], True), *zip(around["class"], around["edge"], strict=True)]
+                ],
                 "line": {"color": "#fff", "width": 1.5},
             },
             row=1,
@@ -123,7 +127,7 @@ def _view(subject: Subject, frame: pd.DataFrame, node: int, *, with_context: boo
     figure.update_xaxes(visible=False, range=[-1.7, 1.7])
     figure.update_yaxes(visible=False, range=[-1.7, 1.7])
     caption = (
-        f"The thicker the line, the more {plain(name)} attends to the node; dotted lines are pairs without an edge, "
-        "which only S reaches. Colours are classes."
+        f"The thicker the line, the more {plain(name)} attends to the node; dotted lines and hollow marks are pairs "
+        "without an edge, which only S reaches. Colours and shapes are classes."
     )
     return View(figure, frame, caption)

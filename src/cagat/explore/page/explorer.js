@@ -71,12 +71,10 @@ function drawLegend(chosen, groups) {
   legend.textContent = "";
   chosen.names.forEach((name, kind) => {
     if (!groups[kind].length) return;
-    const button = document.createElement("button"), swatch = document.createElement("span");
+    const button = document.createElement("button");
     button.type = "button";
     button.setAttribute("aria-pressed", String(!state.hidden.has(kind)));
-    swatch.className = "swatch";
-    swatch.style.background = chosen.colour(kind);
-    button.append(swatch, `${name} (${groups[kind].length})`);
+    button.append(mark(chosen.symbol(kind), chosen.colour(kind)), `${name} (${groups[kind].length})`);
     button.addEventListener("click", () => {
       if (!state.hidden.delete(kind)) state.hidden.add(kind);
       const place = Array.prototype.indexOf.call(legend.children, button);
@@ -85,6 +83,13 @@ function drawLegend(chosen, groups) {
     });
     legend.append(button);
   });
+}
+
+// The mark that stands for a thing on the map, in its shape and colour.
+function mark(shape, tint) {
+  const swatch = span(`swatch ${shape}`, "");
+  swatch.style.background = tint;
+  return swatch;
 }
 
 function moveRing() {
@@ -188,7 +193,7 @@ function drawEgo(target, key, found, at, largest) {
       + (pair.edge ? "" : "<br>no edge")),
     hovertemplate: "%{hovertext}<extra></extra>", cliponaxis: false,
     marker: {size: visible.map(pair => pair.node === state.node ? 24 : 14), color: visible.map(pair => colour(label[pair.node])),
-      symbol: visible.map(pair => pair.edge ? "circle" : "diamond"),
+      symbol: visible.map(pair => symbol(label[pair.node]) + (pair.edge ? "" : "-open")),
       line: {width: visible.map(pair => pair.node === state.node ? 3 : 1.5), color: visible.map(pair => pair.node === state.node ? "#222" : "#fff")}}});
   const axis = {visible: false, range: [-1.85, 1.85], fixedrange: true};
   const layout = {height: 300, margin: {l: 2, r: 2, t: 2, b: 2}, showlegend: false, font, hovermode: "closest", dragmode: false,
@@ -214,9 +219,8 @@ function tableRow(pair, largest) {
     button.addEventListener("click", () => choose(pair.node, false));
     first.append(button);
   } else first.textContent = short(data.names[pair.node], 24);
-  const kind = cell("", "word kind"), swatch = span("swatch", "");
-  swatch.style.background = colour(label[pair.node]);
-  kind.append(swatch, short(data.classes[label[pair.node]], 24));
+  const kind = label[pair.node];
+  cell("", "word kind").append(mark(symbol(kind), colour(kind)), short(data.classes[kind], 24));
   cell(pair.node === state.node ? "itself" : pair.edge ? "yes" : "no", "word");
   for (const [key, tint] of [["G", "#0072B2"], ["S", "#D55E00"]]) {
     const bar = cell(pair[key].toFixed(3), key === "S" ? "bar context" : "bar");
@@ -252,8 +256,8 @@ function drawNode() {
   rows.append(...found.map(pair => tableRow(pair, largest)));
   const hidden = found.filter(pair => !at.has(pair.node)).length;
   $("ego-caption").textContent = (layer.rounds
-    ? "The thicker a line, the more attention. Dotted lines and diamonds are the strongest pairs without an edge, which only context reaches; colours are classes."
-    : "The thicker a line, the more attention; colours are classes. This model has no context, so there is no S.")
+    ? "The thicker a line, the more attention. Dotted lines and hollow marks are the strongest pairs without an edge, which only context reaches; colours and shapes are classes."
+    : "The thicker a line, the more attention; colours and shapes are classes. This model has no context, so there is no S.")
     + (hidden ? ` The ${MOST} strongest neighbours are drawn; the table has all.` : "");
 }
 
