@@ -1,5 +1,6 @@
 import json
 import resource
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -497,3 +498,16 @@ def test_the_epochs_on_record_can_be_read_back(unbroken, tmp_path):
     assert [epoch.number for epoch in history] == list(range(1, 13))
     assert [epoch.val_loss for epoch in history] == [line["val_loss"] for line in metrics]
     assert RunDirectory(tmp_path).history() == []
+
+
+@pytest.mark.parametrize("damage", [b'{"epoch": 1, "lo', b"\xff\n", b"[]\n", b"{}\n", b"5\n"])
+def test_damaged_metrics_are_told_and_mended(unbroken, tmp_path, damage):
+    path = Path(shutil.copytree(unbroken, tmp_path / "run"))
+    metrics = path / "metrics.jsonl"
+    metrics.write_bytes(damage)
+    with pytest.raises(RunError, match=r"metrics\.jsonl: is damaged\. .*cagat train --resume") as caught:
+        RunDirectory(path).history()
+    assert str(path) in str(caught.value)
+    Run.resume(path).train()
+    assert metrics.read_bytes() == (unbroken / "metrics.jsonl").read_bytes()
+    assert len(RunDirectory(path).history()) == 12

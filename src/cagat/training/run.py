@@ -135,6 +135,8 @@ class Run:
                 known = read_result(self.directory) if trainer.finished else None
                 world.share(Beginning(trainer.state_dict() if loaded else None, known is not None))
                 if known is not None:
+                    # They may have been damaged since.
+                    self.directory.rewrite_metrics(trainer.history)
                     return known
                 self.directory.result.unlink(missing_ok=True)
                 self.directory.rewrite_metrics(trainer.history)

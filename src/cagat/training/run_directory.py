@@ -75,9 +75,19 @@ class RunDirectory:
                         self.path.rmdir()
 
     def history(self) -> list[Epoch]:
-        """The epochs that are on record; none of a model that is fitted at once."""
-        lines = self.metrics.read_text(encoding="utf-8").splitlines() if self.metrics.exists() else []
-        return [_epoch(json.loads(line)) for line in lines]
+        """The epochs that are on record; none of a model that is fitted at once.
+
+        Raises:
+            RunError: The record is damaged.
+        """
+        try:
+            lines = self.metrics.read_text(encoding="utf-8").splitlines() if self.metrics.exists() else []
+            return [_epoch(json.loads(line)) for line in lines]
+        except (ValueError, KeyError, TypeError) as error:
+            raise RunError(
+                f"{self.metrics}: is damaged. Have it written again from the checkpoint: "
+                f"cagat train --resume {self.path}"
+            ) from error
 
     def rewrite_metrics(self, history: list[Epoch]) -> None:
         """Make the file of metrics say just this: a run that was killed may have got further than its checkpoint."""
@@ -107,7 +117,8 @@ def directory_lock(path: Path) -> Iterator[None]:
 
 def _epoch(values: dict[str, Any]) -> Epoch:
     accuracy = values["val_accuracy"]
-    return Epoch(values["epoch"], values["loss"], values["val_loss"], math.nan if accuracy is None else accuracy)
+    losses = float(values["loss"]), float(values["val_loss"])
+    return Epoch(int(values["epoch"]), *losses, math.nan if accuracy is None else float(accuracy))
 
 
 def metrics_line(epoch: Epoch) -> str:
