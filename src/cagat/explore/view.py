@@ -22,9 +22,9 @@ class View:
     caption: str
     details: str = ""
 
-    def _ipython_display_(self) -> None:
-        """What Jupyter calls to show a value."""
-        self.figure.show()
+    def _repr_html_(self) -> str:
+        """What Jupyter asks for to show a value; plotly is in it, so that nothing else is needed, nor a network."""
+        return str(self.figure.to_html(full_html=False, include_plotlyjs=True))
 
 
 def styled(figure: go.Figure, *, x: str = "", y: str = "", height: int = 380) -> go.Figure:
