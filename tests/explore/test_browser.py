@@ -137,6 +137,8 @@ def test_a_neighbour_in_the_table_leads_to_it(laptop):
     name = button.text
     button.send_keys("\n")
     assert by_id(laptop, "node-heading").text == f"Node {name}"
+    # The keyboard goes on from there.
+    assert laptop.execute_script("return document.activeElement.id") == "node-heading"
 
 
 def test_colours_and_legend(laptop, run):

@@ -216,7 +216,11 @@ function tableRow(pair, largest) {
     const button = document.createElement("button");
     button.type = "button";
     button.textContent = short(data.names[pair.node], 24);
-    button.addEventListener("click", () => choose(pair.node, false));
+    button.addEventListener("click", () => {
+      choose(pair.node, false);
+      // The row is gone, and the keyboard would start from the top of the page.
+      $("node-heading").focus();
+    });
     first.append(button);
   } else first.textContent = short(data.names[pair.node], 24);
   const kind = label[pair.node];
