@@ -56,6 +56,17 @@ def test_neighbourhood(run, head, rounds):
     assert view.figure.data
 
 
+@pytest.mark.parametrize(
+    ("rounds", "title"),
+    [(None, "S: after round 2 of 2"), (1, "S: after round 1 of 2"), (0, "S: not begun, so still G")],
+)
+def test_neighbourhood_says_which_round(run, rounds, title):
+    view = explore.neighbourhood(run, "<i>7</i>", rounds=rounds)
+    assert [note.text for note in view.figure.layout.annotations] == ["G: before diffusion", title]
+    # The caption is text, and no markup.
+    assert "the more <i>7</i> attends" in view.caption
+
+
 def test_neighbourhood_without_context(gat_run):
     frame = explore.neighbourhood(gat_run, 9, layer=2).frame
     assert (frame["G"] == frame["S"]).all()

@@ -49,8 +49,11 @@ def neighbourhood(
         raise ConfigError(f"Layer {layer} has the heads 1 to {found.heads}, but head {head} was asked for.")
     if rounds is not None and not 0 <= rounds <= last:
         raise ConfigError(f"The layer has the rounds 0 to {last}, but round {rounds} was asked for.")
-    frame = _frame(subject, found, number, head, last if rounds is None else rounds)
-    return _view(subject, frame, number, with_context=bool(found.rounds))
+    done = last if rounds is None else rounds
+    titles = ["G: before diffusion"]
+    if last:
+        titles.append(f"S: after round {done} of {last}" if done else "S: not begun, so still G")
+    return _view(subject, _frame(subject, found, number, head, done), number, titles)
 
 
 def _frame(subject: Subject, layer: AttentionLayer, node: int, head: int | None, done: int) -> pd.DataFrame:
@@ -80,9 +83,8 @@ def _frame(subject: Subject, layer: AttentionLayer, node: int, head: int | None,
     return frame.sort_values("S", ascending=False, kind="stable", ignore_index=True)
 
 
-def _view(subject: Subject, frame: pd.DataFrame, node: int, *, with_context: bool) -> View:
-    name, panels = subject.names[node], ("G", "S") if with_context else ("G",)
-    titles = ["G: before diffusion", "S: after diffusion"][: len(panels)]
+def _view(subject: Subject, frame: pd.DataFrame, node: int, titles: list[str]) -> View:
+    name, panels = subject.names[node], ("G", "S")[: len(titles)]
     figure = make_subplots(rows=1, cols=len(panels), subplot_titles=titles, horizontal_spacing=0.02)
     around = frame[frame["node"] != name].head(DRAWN)
     angles = np.linspace(0, 2 * np.pi, len(around), endpoint=False) + np.pi / 2
@@ -127,7 +129,7 @@ def _view(subject: Subject, frame: pd.DataFrame, node: int, *, with_context: boo
     figure.update_xaxes(visible=False, range=[-1.7, 1.7])
     figure.update_yaxes(visible=False, range=[-1.7, 1.7])
     caption = (
-        f"The thicker the line, the more {plain(name)} attends to the node; dotted lines and hollow marks are pairs "
+        f"The thicker the line, the more {name} attends to the node; dotted lines and hollow marks are pairs "
         "without an edge, which only S reaches. Colours and shapes are classes."
     )
     return View(figure, frame, caption)
