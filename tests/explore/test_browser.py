@@ -120,6 +120,10 @@ def test_click_a_node_and_move_the_slider(laptop, run):
             slider.send_keys(Keys.ARROW_RIGHT)
 
 
+def test_the_caption_says_what_rows_sum_to(laptop):
+    assert "Rows of S need not sum to 1." in by_id(laptop, "ego-caption").text
+
+
 def test_search_by_keyboard(laptop, run):
     from selenium.webdriver.common.keys import Keys
 

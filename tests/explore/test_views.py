@@ -65,10 +65,19 @@ def test_neighbourhood_says_which_round(run, rounds, title):
     assert [note.text for note in view.figure.layout.annotations] == ["G: before diffusion", title]
     # The caption is text, and no markup.
     assert "the more <i>7</i> attends" in view.caption
+    assert "Rows of S need not sum to 1." in view.caption
+
+
+def test_rows_of_S_need_not_sum_to_1(run):
+    rows = run.model.attention(*run.inputs(run.problem.graph), nodes=9)[0]
+    np.testing.assert_allclose(rows.G.sum(dim=-1), 1, rtol=1e-5)
+    assert (rows.S.sum(dim=-1) - 1).abs().max() > 1e-3
 
 
 def test_neighbourhood_without_context(gat_run):
-    frame = explore.neighbourhood(gat_run, 9, layer=2).frame
+    view = explore.neighbourhood(gat_run, 9, layer=2)
+    frame = view.frame
+    assert "Rows of S" not in view.caption
     assert (frame["G"] == frame["S"]).all()
     assert frame["edge"].all()
 

@@ -132,4 +132,6 @@ def _view(subject: Subject, frame: pd.DataFrame, node: int, titles: list[str]) -
         f"The thicker the line, the more {name} attends to the node; dotted lines and hollow marks are pairs "
         "without an edge, which only S reaches. Colours and shapes are classes."
     )
+    if "S" in panels:
+        caption += " Rows of S need not sum to 1."
     return View(figure, frame, caption)

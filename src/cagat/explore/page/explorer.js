@@ -260,7 +260,7 @@ function drawNode() {
   rows.append(...found.map(pair => tableRow(pair, largest)));
   const hidden = found.filter(pair => !at.has(pair.node)).length;
   $("ego-caption").textContent = (layer.rounds
-    ? "The thicker a line, the more attention. Dotted lines and hollow marks are the strongest pairs without an edge, which only context reaches; colours and shapes are classes."
+    ? "The thicker a line, the more attention. Dotted lines and hollow marks are the strongest pairs without an edge, which only context reaches; colours and shapes are classes. Rows of S need not sum to 1."
     : "The thicker a line, the more attention; colours and shapes are classes. This model has no context, so there is no S.")
     + (hidden ? ` The ${MOST} strongest neighbours are drawn; the table has all.` : "");
 }
