@@ -1,5 +1,10 @@
 """What the site makes of docstrings and links."""
 
+import re
+from pathlib import Path
+
+import yaml
+
 from plain_docstrings import plain
 from site_hooks import on_page_markdown
 
@@ -28,3 +33,12 @@ def test_files_of_the_repository_are_named():
         == "the loops (`src/a.py`), and [here](data.md#x)"
     )
     assert on_page_markdown("[`examples/own`](../examples/own)") == "`examples/own`"
+
+
+def test_every_page_is_in_the_navigation_and_on_the_first_page():
+    root = Path(__file__).parents[2]
+    pages = {path.name for path in (root / "docs").glob("*.md")}
+    nav = yaml.safe_load((root / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+    assert set(re.findall(r"[\w-]+\.md", str(nav))) == pages
+    first = (root / "docs" / "index.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"\(([\w-]+\.md)\)", first)) == pages - {"index.md"}
