@@ -123,7 +123,14 @@ def test_a_diverging_run_exits_with_3(tmp_path):
 def test_control_c_keeps_the_best_and_can_be_resumed(tmp_path):
     command = [sys.executable, "-m", "cagat", "train", *SMALL, "--epochs", "10000", "--patience", "10000"]
     command += ["--out", str(tmp_path / "run"), "--json"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Who runs in the background of a shell ignores Ctrl-C, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     metrics = tmp_path / "run" / "metrics.jsonl"
     deadline = time.monotonic() + 60
     while not (metrics.exists() and metrics.read_text().count("\n") > 3):

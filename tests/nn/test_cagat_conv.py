@@ -546,5 +546,5 @@ def test_attention_operators_multiply_as_the_rows_do(rounds):
     operators = conv.attention_operators(x, edge_index, rounds=rounds)
     for operator, matrix in zip(operators, (rows.G, rows.S), strict=True):
         torch.testing.assert_close(operator.matmul(V), matrix @ V[:, 0])
-    with pytest.raises(ValueError, match=r"rounds must be in 0\.\.2, got 3"):
+    with pytest.raises(ValueError, match=r"rounds must be an integer in 0\.\.2, got 3"):
         conv.attention_operators(x, edge_index, rounds=3)

@@ -22,6 +22,7 @@ _SECONDS_BETWEEN_LOOKS = 0.5
 SILENCE = 18.0
 # How long a process whose communication failed waits to learn who is to blame.
 _SECONDS_FOR_A_VERDICT = SILENCE + 4.0
+_SECONDS_TO_READ_THE_VERDICT = 4 * _SECONDS_BETWEEN_LOOKS
 _STORE_TIMEOUT = timedelta(seconds=10)
 
 _LEFT = "left"
@@ -148,6 +149,8 @@ class Watch:
         is_refusal = " ended: " in verdict  # By a process that has said itself what to do.
         hint = "" if is_refusal else " When the cause is gone, go on with: cagat train --resume DIR"
         print(f"Error: {verdict.rstrip('.')}. Rank {self.rank} stops, too.{hint}", file=sys.stderr, flush=True)
+        if self.rank == 0:
+            time.sleep(_SECONDS_TO_READ_THE_VERDICT)  # The store ends with this process.
         # The main thread may wait for the dead process, and then nothing else would end it.
         os._exit(1)
 
