@@ -56,9 +56,5 @@ def _lines(name: str) -> list[dict[str, str]]:
     return list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
 
 
-def _labels(line: dict[str, str]) -> int:
-    return int(line["labels_per_class"])
-
-
 def _figure(line: dict[str, str]) -> Reported:
     return Reported(float(line["mean"]), float(line["std"]))
