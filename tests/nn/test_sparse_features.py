@@ -18,6 +18,26 @@ def test_product_and_gradient(layout):
     assert_close(gradient, DENSE.t() @ torch.ones(2, 4))
 
 
+def test_product_and_gradient_of_many_nodes():
+    """Their gradient is summed in strips of nodes, each with weights of its own."""
+    dense = torch.where(torch.rand(9001, 3) < 0.5, torch.randn(9001, 3), 0.0).double()
+    features = SparseFeatures.from_tensor(dense.to_sparse())
+    assert features._strips.num_cols == 9
+    weight, other = torch.randn(3, 4, dtype=torch.double, requires_grad=True), torch.randn(9001, 4, dtype=torch.double)
+    assert_close(features.matmul(weight), dense @ weight)
+    (gradient,) = torch.autograd.grad(features.matmul(weight), weight, other)
+    assert_close(gradient, dense.t() @ other)
+    dropped = features.dropout(0.5, training=True)
+    assert_close(dropped.matmul(weight), dropped.to_dense() @ weight)
+    assert_close(features.rows(torch.tensor([9000, 1])).matmul(weight), dense[[9000, 1]] @ weight)
+
+
+def test_weights_are_not_copied_where_they_are_more_than_the_features():
+    nodes, columns = torch.arange(9000), torch.arange(9000) % 2000
+    features = SparseFeatures.from_tensor(torch.sparse_coo_tensor(torch.stack([nodes, columns]), torch.ones(9000)))
+    assert features._strips is features.pattern
+
+
 def test_dropout_drops_values():
     torch.manual_seed(0)
     features = SparseFeatures.from_tensor((torch.rand(40, 6) < 0.5).float().to_sparse_csr())

@@ -6,6 +6,7 @@ the gradient needs can be made again instead of being kept: a quarter of the hea
 
 from collections.abc import Iterator
 
+import psutil
 import torch
 from torch import Tensor
 
@@ -15,8 +16,8 @@ from cagat.diffusion.fused_problem import FusedProblem
 
 # Above so many bytes nothing is kept, and heads are worked on in groups that take no more than that. Groups cost time
 # twice: the forward pass is repeated, and short rows come from main memory at half the speed of long ones
-# (docs/performance.md).
-RECOMPUTE_ABOVE = 2**30
+# (docs/performance.md). A step takes about four times what it keeps, so this leaves a third of the machine to others.
+RECOMPUTE_ABOVE = psutil.virtual_memory().total // 6
 
 
 def keeps_results(problem: FusedProblem) -> bool:

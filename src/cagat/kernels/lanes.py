@@ -23,6 +23,7 @@ from numba.core import cgutils, errors
 from cagat.kernels.compiled import FAST_MATH
 
 _INT32, _INT64 = ir.IntType(32), ir.IntType(64)
+_NOT_ASKED_FOR = 32
 
 
 def _intrinsic(function: Callable[..., Any]) -> Any:
@@ -242,8 +243,12 @@ def index(context: Any, address: Any, offset: Any) -> Any:
 
 @_intrinsic
 def prefetch(context: Any, address: Any, offset: Any, dtype: Any, count: Any) -> Any:
-    """Ask for ``count`` numbers that will be loaded soon."""
+    """Ask for ``count`` numbers that will be loaded soon, unless they are so few that asking costs more than waiting.
+
+    Rows of 32 bytes or less leave all nodes of a graph like PubMed in the second cache.
+    """
     size = dtype.dtype.bitwidth // 8
+    bytes_asked = _constant(count) * size if _constant(count) * size > _NOT_ASKED_FOR else 0
 
     def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         byte = ir.IntType(8).as_pointer()
@@ -251,7 +256,7 @@ def prefetch(context: Any, address: Any, offset: Any, dtype: Any, count: Any) ->
         function = cgutils.get_or_insert_function(builder.module, signature, "llvm.prefetch.p0")  # type: ignore[no-untyped-call]
         read, keep, data = (ir.Constant(_INT32, flag) for flag in (0, 3, 1))
         start = _pointer(builder, arguments, ir.IntType(8), size)
-        for line in range(0, _constant(count) * size, 64):
+        for line in range(0, bytes_asked, 64):
             builder.call(function, [builder.gep(start, [ir.Constant(_INT64, line)]), read, keep, data])
         return target.get_dummy_value()
 

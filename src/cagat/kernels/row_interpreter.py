@@ -22,8 +22,8 @@ _SPINS = 2_000
 def interpreter(dtype: type[np.floating[Any]], lanes: int, heads: int) -> CFunction:
     """What runs programs on rows in parts of ``lanes`` lanes, a multiple of ``heads``, both powers of two."""
     D, L, H = dtype, lanes, heads
-    # The step with two sums has half the lanes for each, so that both fit into sixteen registers.
-    L2 = max(H, L // 2)
+    # The step with two sums has 128 bytes for each, so that both fit into sixteen registers of 32 bytes.
+    L2 = max(H, min(L, 128 // np.dtype(dtype).itemsize))
     C = L // H
     # numba keeps compiled code until this file changes; what it calls is in others, whose text it is told here.
     sources = _fingerprint()

@@ -14,7 +14,7 @@ def require_finite(
 ) -> None:
     """Raise if a result is infinite or not a number and the features are to blame.
 
-    A sum tells whether anything is wrong, which costs next to nothing; only then the reason is looked for. Weights that
+    A sum tells whether anything can be wrong, which costs next to nothing; only then the reason is looked for. Weights that
     are not finite are left to whoever trains them. Nothing is looked at while a network is compiled, nor on other
     devices than the CPU, which would have to be waited for.
 
@@ -30,7 +30,7 @@ def require_finite(
     if torch.compiler.is_compiling() or result.device.type != "cpu":
         return
     with torch.no_grad():
-        if result.sum(dtype=torch.float64).isfinite() or result.isfinite().all():
+        if result.sum().isfinite() or result.isfinite().all():
             return
         values = x.values if isinstance(x, SparseFeatures) else x
         for name, given in (("x", values), ("edge_attr", edge_attr)):
