@@ -135,6 +135,26 @@ def test_a_job_that_somebody_is_at_work_on_is_left_alone(tmp_path, monkeypatch):
     assert [store.found(job) is None for job in SMALL.jobs()] == [True, False, False, False]
 
 
+def test_what_was_asked_for_in_other_words_is_not_done_again(tmp_path, monkeypatch):
+    done = []
+
+    def run(job, data_dir):
+        done.append(job)
+        return {"test_accuracy": len(done), "seconds": 0, **({"loss": [2.0, 1.0]} if job.history else {})}
+
+    monkeypatch.setattr(Job, "run", run)
+    cell = Cell(GRAPH, 5, 0)
+    curve = Job("cagat", "paper", cell, history=True)
+    same, other = Job("cagat", "paper", cell, (("xi", 1e-3),)), Job("cagat", "paper", cell, (("xi", 0.0),))
+    JobStore(tmp_path, "first").work([curve], None)
+    store = JobStore(tmp_path, "second")
+    store.work([same, other], None)
+    assert done == [curve, other]
+    assert store.found(same) == {"test_accuracy": 1, "seconds": 0}
+    assert store.found(curve)["loss"] == [2.0, 1.0]
+    assert store.found(replace(other, history=True)) is None
+
+
 def test_a_loss_that_is_no_number_is_a_result(tmp_path):
     wild = (("lr", 1000.0), ("weight_decay", 1000.0), ("feature_norm", "none"), ("epochs", 400))
     experiment = replace(SMALL, rows=(Row("cagat", "paper", wild),), splits=1)

@@ -1,6 +1,7 @@
 """A run of an experiment, as a record."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
@@ -10,6 +11,9 @@ from cagat.experiments.cell import Cell, reported_score
 from cagat.experiments.records import digest
 from cagat.models import card
 from cagat.training import DivergedError, TrainConfig
+
+HISTORY = {"loss", "val_loss_by_epoch"}
+"""What a record has besides if the losses of all epochs were wanted."""
 
 
 @dataclass(frozen=True)
@@ -69,3 +73,12 @@ class Job:
             "cpu_seconds": round(time.process_time() - cpu_started, 2),
             "versions": {name: version(name) for name in ("cagat", "torch", "torch_geometric")},
         }
+
+
+def same_work(asked: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """What a job does, however it was asked for: first all of it, then what else it answers.
+
+    A change that gives what the preset has anyway is none, and who has the losses of all epochs has the accuracy, too.
+    """
+    work = tuple(asked[key] for key in ("method", "dataset", "labels", "split_seed", "initial_seed", "config"))
+    return [(*work, "history"), work] if asked.get("history") else [work]

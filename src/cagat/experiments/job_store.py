@@ -1,13 +1,15 @@
 """Jobs that several processes, on one machine or on several that share a directory, do once each."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import filelock
 
-from cagat.experiments.job import Job
+from cagat.experiments.job import HISTORY, Job, same_work
 from cagat.experiments.records import Records, digest
 
 
@@ -26,13 +28,21 @@ class JobStore:
         self.directory = directory
         self.records = Records(directory / f"{experiment}.jsonl")
         self._others: dict[Path, Records] = {}
+        self._done: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self._seen: Counter[Path] = Counter()
         self._refresh_others()
 
     def found(self, job: Job) -> dict[str, Any] | None:
-        """What came of a job, if it was done, in this experiment or in another."""
-        asked = job.asked()
-        answers = (records.get(asked) for records in (self.records, *self._others.values()))
-        return next((answer for answer in answers if answer is not None), None)
+        """What came of a job, if it, or one that does the same, was done, in this experiment or in another."""
+        for records in (self.records, *self._others.values()):
+            for record in islice(records, self._seen[records.path], None):
+                for does in same_work(record["asked"]):
+                    self._done.setdefault(does, record["found"])
+            self._seen[records.path] = len(records)
+        found = self._done.get(same_work(job.asked())[0])
+        if found is None or job.history:
+            return found
+        return {key: value for key, value in found.items() if key not in HISTORY}
 
     def work(self, jobs: list[Job], data_dir: str | None) -> None:
         """Do the jobs that nobody has done and nobody is at work on; what another experiment did is taken over."""

@@ -14,9 +14,9 @@ def require_finite(
 ) -> None:
     """Raise if a result is infinite or not a number and the features are to blame.
 
-    A sum tells whether anything can be wrong, which costs next to nothing; only then the reason is looked for. Weights that
-    are not finite are left to whoever trains them. Nothing is looked at while a network is compiled, nor on other
-    devices than the CPU, which would have to be waited for.
+    A sum tells whether anything can be wrong, which costs next to nothing; only then the reason is looked for.
+    Weights that are not finite are left to whoever trains them. Nothing is looked at while a network is compiled, nor
+    on other devices than the CPU, which would have to be waited for.
 
     Args:
         result: What a layer computed.
