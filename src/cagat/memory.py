@@ -1,5 +1,6 @@
 """Refusing work that does not fit, before it starts; and how much memory the work has taken."""
 
+import contextlib
 import sys
 from pathlib import Path
 
@@ -52,10 +53,8 @@ def total_memory() -> int:
 def _of_the_container() -> tuple[int, int] | None:
     """What the container that this process runs in may have, and what it has; ``None`` if there is no limit."""
     for limit, current in _CGROUP_FILES:
-        try:
+        with contextlib.suppress(OSError, ValueError):  # Other versions of Linux have others; "max" is no limit.
             return int((_CGROUPS / limit).read_text()), int((_CGROUPS / current).read_text())
-        except (OSError, ValueError):  # Other versions of Linux have others; "max" is no limit.
-            continue
     return None
 
 
