@@ -65,7 +65,7 @@ def reason(call: ast.Call, names: dict[str, str]) -> str:
 def is_safe_loader(call: ast.Call) -> bool:
     """The one loader of ours is a `yaml.SafeLoader`; see the next test."""
     loader = call.args[1] if len(call.args) > 1 else None
-    return isinstance(loader, ast.Name) and loader.id == "_EachKeyOnce"
+    return isinstance(loader, ast.Name) and loader.id == "_PlainLoader"
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(cagat.__path__[0])))
@@ -76,9 +76,9 @@ def test_nothing_is_loaded_or_called_that_could_execute_a_file(source):
 def test_the_yaml_loader_is_a_safe_one():
     import yaml
 
-    from cagat.training.config_file import _EachKeyOnce
+    from cagat.training.config_file import _PlainLoader
 
-    assert issubclass(_EachKeyOnce, yaml.SafeLoader)
+    assert issubclass(_PlainLoader, yaml.SafeLoader)
 
 
 @pytest.mark.parametrize(
