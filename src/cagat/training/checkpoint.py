@@ -47,9 +47,14 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     if archive is None:
         raise _damaged(path)
     try:
-        state = torch.load(io.BytesIO(_as_checked(archive)), map_location="cpu", weights_only=True)
+        checked = _as_checked(archive)
+    except Exception as error:  # Whatever an archive that is none makes zipfile raise.
+        raise DamagedFileError(f"{path}: is no checkpoint of cagat ({error}).") from error
+    try:
+        state = torch.load(io.BytesIO(checked), map_location="cpu", weights_only=True)
     except Exception as error:  # Whatever a hostile file with the right seal makes torch raise; nothing of it runs.
-        raise DamagedFileError(f"{path}: is no checkpoint of cagat ({_first_line(error)}).") from error
+        # What torch says is not told: it advises to read the file without care.
+        raise DamagedFileError(f"{path}: is no checkpoint of cagat (it holds more than numbers and texts).") from error
     if not isinstance(state, dict):
         raise DamagedFileError(f"{path}: is no checkpoint of cagat (it holds a {type(state).__name__}).")
     return state
@@ -113,7 +118,3 @@ def _as_checked(archive: bytes) -> bytes:
         for member in members:
             checked.writestr(zipfile.ZipInfo(member.filename), given.read(member))
     return written.getvalue()
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
