@@ -70,8 +70,12 @@ def _attempt(attack: Attack | None, home: Path, watched: Path) -> None:
     print(json.dumps({"wrong": wrong, "told": told, "seconds": seconds, "bytes": peak_bytes(), "made": made}))
 
 
+class _WaitedTooLongError(BaseException):
+    """No reader takes it for an error of the file."""
+
+
 def _waited_too_long(*_: object) -> None:
-    raise TimeoutError(f"it was not done after {_ALARM_SECONDS} s")
+    raise _WaitedTooLongError(f"not done after {_ALARM_SECONDS} s")
 
 
 def _seconds_not_waiting() -> float:
