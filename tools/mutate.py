@@ -69,12 +69,11 @@ def mutations() -> list[Mutation]:
     return found
 
 
-def mutated(mutation: Mutation) -> str:
+def mutated(mutation: Mutation, source: str) -> str:
     """The source with the change."""
     from cosmic_ray.mutating import mutate_code
     from cosmic_ray.plugins import get_operator
 
-    source = (ROOT / mutation.file).read_text(encoding="utf-8")
     changed = mutate_code(source, get_operator(mutation.operator)(), mutation.occurrence)
     assert changed is not None
     return str(changed)
@@ -109,7 +108,7 @@ def is_noticed(mutation: Mutation, copy: Path, most_seconds: float) -> bool:
     """Whether a test fails, or hangs, with the change."""
     path = copy / mutation.file
     whole = path.read_text(encoding="utf-8")
-    path.write_text(mutated(mutation), encoding="utf-8")
+    path.write_text(mutated(mutation, whole), encoding="utf-8")
     try:
         return not passes(copy, most_seconds)
     finally:

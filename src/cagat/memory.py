@@ -1,10 +1,19 @@
 """Refusing work that does not fit, before it starts; and how much memory the work has taken."""
 
+import contextlib
 import sys
+from pathlib import Path
 
 import psutil
 
 from cagat.errors import CagatError
+
+# Where Linux says what a container may have and has, in its version 2 and its version 1.
+_CGROUPS = Path("/sys/fs/cgroup")
+_CGROUP_FILES = (
+    ("memory.max", "memory.current"),
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+)
 
 
 class OutOfMemoryError(CagatError, MemoryError):
@@ -19,12 +28,34 @@ def require_memory(needed: int, what: str, alternative: str) -> None:
         what: The work, as the subject of a sentence.
         alternative: What to do instead, as a sentence.
     """
-    free = psutil.virtual_memory().available
+    free = free_memory()
     if needed > free:
         raise OutOfMemoryError(
             f"{what} would need {_readable(needed)} ({needed} bytes), but only {_readable(free)} are free. "
             f"{alternative}"
         )
+
+
+def free_memory() -> int:
+    """How much this process may still take: what is free, or what is left to its container if that is less."""
+    container = _of_the_container()
+    free: int = psutil.virtual_memory().available
+    return free if container is None else min(free, max(0, container[0] - container[1]))
+
+
+def total_memory() -> int:
+    """The memory of the machine, or of the container if that has less."""
+    container = _of_the_container()
+    total: int = psutil.virtual_memory().total
+    return total if container is None else min(total, container[0])
+
+
+def _of_the_container() -> tuple[int, int] | None:
+    """What the container that this process runs in may have, and what it has; ``None`` if there is no limit."""
+    for limit, current in _CGROUP_FILES:
+        with contextlib.suppress(OSError, ValueError):  # Other versions of Linux have others; "max" is no limit.
+            return int((_CGROUPS / limit).read_text()), int((_CGROUPS / current).read_text())
+    return None
 
 
 def peak_memory() -> int:

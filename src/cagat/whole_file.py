@@ -4,7 +4,7 @@ import contextlib
 import errno
 import glob
 import os
-import tempfile
+import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -14,9 +14,14 @@ from cagat.errors import CagatError
 # What a disk says; other errors may come from what is written, such as a download, and are its own.
 _OF_THE_DISK = {
     getattr(errno, name)
-    for name in ("EACCES", "EDQUOT", "EFBIG", "EIO", "EISDIR", "ELOOP", "ENOENT", "ENOSPC", "ENOTDIR", "EPERM", "EROFS")
+    for name in (
+        "EACCES", "EBUSY", "EDQUOT", "EEXIST", "EFBIG", "EIO", "EISDIR", "ELOOP", "ENAMETOOLONG", "ENOENT", "ENOSPC",
+        "ENOTDIR", "ENXIO", "EPERM", "EROFS", "ESTALE", "ETXTBSY",
+    )
     if hasattr(errno, name)
-}
+}  # fmt: skip
+# A temporary file begins with so much of the name that it will get: a name as long as a disk takes leaves no room.
+_KNOWN_BY = 40
 
 
 class WriteError(CagatError, OSError):
@@ -34,13 +39,14 @@ def written_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """
     with disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+        name = path.with_name(f".{path.name[:_KNOWN_BY]}.{secrets.token_hex(4)}.part")
+        # Not by tempfile, whose files only their owner may read: who else may is for the user's umask to say.
+        descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         try:
             with os.fdopen(descriptor, "wb") as stream:
                 write(stream)
                 stream.flush()
                 os.fsync(stream.fileno())
-            os.chmod(name, 0o644)
             os.replace(name, path)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -56,7 +62,7 @@ def put_whole(path: Path, content: bytes | str) -> None:
 
 def remove_leftovers(path: Path) -> None:
     """Remove what processes that were killed while they wrote `path` left behind."""
-    for leftover in path.parent.glob(f".{glob.escape(path.stem)}*.part"):
+    for leftover in path.parent.glob(f".{glob.escape(path.stem[:_KNOWN_BY])}*.part"):
         leftover.unlink(missing_ok=True)
 
 

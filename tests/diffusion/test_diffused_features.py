@@ -10,7 +10,10 @@ from torch.testing import assert_close
 
 from cagat import CSRGraph, reference
 from cagat.diffusion import Coefficients, diffuse, diffused_features
+from cagat.diffusion.fused_forward import fused_forward
 from cagat.diffusion.fused_operator import as_tensors, fused_diffusion, fused_diffusion_gradients
+from cagat.diffusion.fused_problem import FusedProblem
+from cagat.kernels.row_layout import RowLayout
 from graph_strategies import RandomGraph, graphs
 
 RING = RandomGraph(torch.stack([torch.arange(9), torch.arange(9).roll(1)]), 9, None)
@@ -163,3 +166,14 @@ def test_broken_numbers_stay_visible():
     H = diffused_features(broken, G.detach(), made, Coefficients(0.4, 0.3, 0.0), K=1, T=1)
     assert H[:, 1, 2].isnan().any()
     assert not H[:, 0].isnan().any()
+
+
+@pytest.mark.parametrize(("alpha", "lam", "xi", "K", "T"), CASES)
+@pytest.mark.parametrize("shape", [(8, 8), (3, 5)])
+def test_what_is_kept_is_what_was_counted(shape, alpha, lam, xi, K, T):
+    made, Z, G = inputs(RING, *shape)
+    layout = RowLayout(*shape, Z.dtype)
+    weights = made.local_transition("row", Z.dtype)
+    problem = FusedProblem.reduced(made.local_order(), weights, layout, (alpha, lam, xi), K, T)
+    kept = fused_forward(problem, Z.detach(), G.detach())[1:]
+    assert sum(tensor.nbytes for tensor in kept) == problem.kept_bytes

@@ -32,3 +32,10 @@ def test_a_line_that_is_no_record_is_named(tmp_path):
     path.write_text(path.read_text() + "[]\n")
     with pytest.raises(CagatError, match="is no record"):
         Records(path)
+
+
+@pytest.mark.parametrize("line", ['{"asked": {}, "found": []}', '{"asked": 1, "found": {}}', "[]", "{}"])
+def test_a_line_that_is_no_record_is_told(line, tmp_path):
+    (tmp_path / "runs.jsonl").write_text(line + "\n")
+    with pytest.raises(CagatError, match="is no record"):
+        Records(tmp_path / "runs.jsonl")

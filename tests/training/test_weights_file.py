@@ -121,7 +121,7 @@ def test_results_and_metrics_that_have_no_end_are_none(path, make):
     make(directory.result)
     make(directory.metrics)
     assert read_result(directory) is None
-    with pytest.raises(RunError, match=r"metrics\.jsonl: is damaged"):
+    with pytest.raises(RunError, match=r"metrics\.jsonl: cannot be read \(it is no regular file\)"):
         directory.history()
 
 

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+from cagat.memory import OutOfMemoryError
 from fault_kinds.bad_calls import COMMANDS, CONFIG, DATA, ESTIMATOR, LAYER, MODEL, BadCall
 from fault_kinds.fault import Fault, Outcome
 from fault_kinds.forked import command
@@ -19,7 +20,7 @@ CALLS = {
     )
     for name, call in calls.items()
 }  # fmt: skip
-_TYPES = (ValueError, TypeError, IndexError)
+_TYPES = (ValueError, TypeError, IndexError, OutOfMemoryError)
 _FOREIGN = ("torch", "torch_geometric", "numba", "llvmlite")
 
 
@@ -30,8 +31,11 @@ def bad_arguments(tries: int, draw: random.Random, folder: Path) -> Iterator[Out
         if name in CALLS:
             yield Outcome(name, wrong_error(CALLS[name]))
         else:
-            ended = command(*COMMANDS[name], folder=folder).wait(120)
-            told = ended.code in (1, 2) and not ended.traceback and ended.err.strip()
+            line, pattern = COMMANDS[name]
+            ended = command(*line, folder=folder).wait(120)
+            # The message may be in a box, and broken into lines.
+            said = re.sub(r"[\s│]+", " ", ended.err)
+            told = ended.code in (1, 2) and not ended.traceback and re.search(pattern, said)
             yield Outcome(f"command line: {name}", "" if told else f"exit code {ended.code}: {ended.err}")
 
 

@@ -71,6 +71,23 @@ LAYER = {
     "features in three dimensions": BadCall(lambda: _conv()(X[None], EDGES), r"\(1, 4, 5\)", r"must have shape"),
     "NaN in features": BadCall(lambda: _conv()(_with(X, NAN), EDGES), r"1 values that are NaN", r"fill or remove"),
     "infinite feature": BadCall(lambda: _conv()(_with(X, INF), EDGES), r"or infinite", r"nan_to_num"),
+    "features without data": BadCall(lambda: _conv()(X.to("meta"), EDGES), r"device meta", r"make it on a device"),
+    "edges without data": BadCall(lambda: _conv()(X, EDGES.to("meta")), r"device meta", r"make it on a device"),
+    "features sparse in rows only": BadCall(lambda: _conv()(X.to_sparse(1), EDGES), r"rows and columns", r"to_sparse"),
+    "complex adjacency": BadCall(
+        lambda: _conv()(X, torch.eye(4, dtype=torch.complex64).to_sparse()), r"complex64", r"abs\(\)"
+    ),
+    "edge features in three dimensions": BadCall(
+        lambda: _conv(edge_dim=3)(X, EDGES, torch.ones(4, 3, 1)), r"\(4, 3, 1\)", r"must have shape"
+    ),
+    "a fraction of an edge feature": BadCall(lambda: _conv(edge_dim=1.5), r"1\.5", r"at least 1"),
+    "rounds beyond all integers": BadCall(lambda: _conv(K=2**63), r"9223372036854775808", r"at most 10000"),
+    "units beyond all memory": BadCall(
+        lambda: _conv(out_channels=2**30, heads=2**20), r"1048576 x 1073741824 units", r"Ask for fewer"
+    ),
+    "nodes beyond all memory": BadCall(
+        lambda: CSRGraph.from_edge_index(EDGES, 2**62), r"4611686018427387904", r"without gaps"
+    ),
     "edges as a list": BadCall(lambda: _conv()(X, [[0], [1]]), r"list", r"torch\.as_tensor"),
     "no edges at all": BadCall(lambda: _conv()(X, None), r"NoneType", r"must be a tensor"),
     "float indices": BadCall(lambda: _conv()(X, EDGES.float()), r"float32", r"edge_index\.long\(\)"),
@@ -171,18 +188,26 @@ DATA = {
     "classes too small to split": BadCall(
         lambda: data.split(torch.tensor([0, 1]), 1, 1), r"has 1 labelled", r"Ask for fewer"
     ),
+    "labels as a list": BadCall(lambda: data.split([0, 1] * 9, 1, 1), r"list", r"torch\.as_tensor"),
+    "a fraction of a label": BadCall(lambda: data.split(torch.tensor([0, 1] * 9), 1.5, 1), r"1\.5", r"whole numbers"),
+    "integer features to scale": BadCall(lambda: data.normalize_features(X.long()), r"int64", r"x\.float\(\)"),
     "unknown data set": BadCall(lambda: data.load("crora"), r"'crora'", r"Did you mean cora"),
 }
 COMMANDS = {
-    "unknown command": ("tran",),
-    "unknown option": ("train", "--alhpa", "1"),
-    "text for a number": ("train", "--lr", "fast"),
-    "number out of range": ("train", "--alpha", "7"),
-    "NaN": ("train", "--lr", "nan"),
-    "unknown graph": ("train", "--dataset", "crora"),
-    "more labels than nodes": ("train", "--dataset", "karate", "--labels", "500"),
-    "no run": ("predict", "nowhere", "--out", "x.csv"),
-    "nothing to resume": ("train", "--resume", "nowhere"),
-    "table of an unknown kind": ("predict", ".", "--out", "x.docx"),
+    "unknown command": (("tran",), r"'tran'"),
+    "unknown option": (("train", "--alhpa", "1"), r"--alhpa.*--alpha"),
+    "text for a number": (("train", "--lr", "fast"), r"--lr.*valid number"),
+    "number out of range": (("train", "--alpha", "7"), r"alpha.*from 0 to 1.*7"),
+    "NaN": (("train", "--lr", "nan"), r"lr.*finite.*nan"),
+    "unknown graph": (("train", "--dataset", "crora"), r"'crora'.*Did you mean cora"),
+    "more labels than nodes": (("train", "--dataset", "karate", "--labels", "500"), r"500 for training.*Ask for fewer"),
+    "no run": (("predict", "nowhere", "--out", "x.csv"), r"nowhere.*cagat train"),
+    "nothing to resume": (("train", "--resume", "nowhere"), r"nowhere"),
+    "table of an unknown kind": (("predict", ".", "--out", "x.docx"), r"x\.docx.*\.csv"),
+    "a name that is too long": (("train", "--dataset", "karate", "--out", "n" * 300), r"n{200}.*too long"),
+    "a file for a directory": (("train", "--dataset", "karate", "--out", "/dev/null"), r"/dev/null"),
+    "an unknown graph of a table": (("reproduce", "table1", "--datasets", "crora"), r"'crora'.*Did you mean cora"),
+    "rounds beyond all integers": (("train", "--rounds", "9" * 25), r"rounds.*from 0 to 10000"),
+    "a device that is not there": (("train", "--device", "hpu"), r"'hpu'.*--device cpu"),
 }
-"""Command lines that must end with exit code 1 or 2 and one message that names what is wrong."""
+"""Command lines that must end with exit code 1 or 2 and one message that says this."""

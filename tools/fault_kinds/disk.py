@@ -34,7 +34,7 @@ def refused_saves(tries: int, draw: random.Random, folder: Path) -> Iterator[Out
             run.chmod(0o555)
         ended = process.wait(_MOST_SECONDS)
         run.chmod(0o755)
-        yield Outcome(what, _wrong(run, ended))
+        yield Outcome(what, _wrong(run, ended) or _cannot_go_on(run))
 
 
 def _has_checkpoint(run: Path, process: Forked) -> bool:
@@ -59,10 +59,20 @@ def _wrong(run: Path, ended: Ended) -> str:
     return f"left behind: {left}" if left else ""
 
 
+def _cannot_go_on(run: Path) -> str:
+    """Why the run does not go on from its checkpoint, now that there is room."""
+    done = len(load_checkpoint(run / "checkpoint.pt")["trainer"]["history"])
+    resumed = command("train", "--resume", run.name, "--epochs", str(done + 2), folder=run.parent).wait(_MOST_SECONDS)
+    if resumed.code != 0:
+        return f"the run does not go on: exit code {resumed.code}, {resumed.err}"
+    epochs = len((run / "metrics.jsonl").read_text().splitlines())
+    return "" if epochs == done + 2 else f"the run went on for {epochs} epochs, not {done + 2}"
+
+
 DISK = Fault(
     "disk",
     "disk full (RLIMIT_FSIZE) and permission denied during a save",
-    "previous checkpoint intact, the error told, exit code not 0",
+    "previous checkpoint intact and resumed from, the error told, exit code not 0",
     tries=40,
     quick=2,
     run=refused_saves,

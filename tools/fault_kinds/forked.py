@@ -95,6 +95,8 @@ def _settled(
     for descriptor, writer in zip((1, 2), writers, strict=True):
         os.dup2(writer.fileno(), descriptor)
         writer.close()
+    # Those of before may be in the middle of a file.
+    sys.stdout, sys.stderr = (open(descriptor, "w", encoding="utf-8", closefd=False) for descriptor in (1, 2))  # noqa: SIM115
     os.chdir(folder)
     if obeys:
         obey_permissions()

@@ -63,12 +63,12 @@ def _killed(process: Forked, run: Path, seconds: float, in_a_save: bool) -> str 
 
 
 def _is_saving(run: Path) -> bool:
-    return any(run.glob(".*.part"))
+    return any(run.glob(".checkpoint*.part"))
 
 
 KILLS = Fault(
     "kills",
-    "SIGKILL at a random moment of a run on Cora, half of them in a save",
+    "SIGKILL at a random moment of a run on Cora, or in the next save of a checkpoint after it",
     "resumes to the sha256 of the unbroken run",
     tries=50,
     quick=4,

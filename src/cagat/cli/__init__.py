@@ -1,5 +1,7 @@
 """The command line. Heavy imports happen inside the commands, so that `cagat --help` is instant."""
 
+import io
+import os
 import sys
 from typing import NoReturn
 
@@ -57,12 +59,19 @@ def main() -> None:
     """Run the command line; an error of the user's input becomes one message, not a traceback."""
     from cagat.errors import CagatError
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # Names of files need not be text.
     if sys.argv[1:2] == ["reproduce"]:
         sys.argv[1:] = repeated_options(sys.argv[1:])
     try:
         app()
     except CagatError as error:
         _fail(str(error), error.exit_code)
+    except OSError as error:
+        # What nobody has put into better words: a directory that may not be read, a name that is too long.
+        place = "" if error.filename is None else f"{os.fsdecode(error.filename)[:200]}: "
+        _fail(f"{place}{error.strerror or error}. Check the name, who may read and write there, and the space left.", 1)
     except (MemoryError, RuntimeError) as error:
         # torch tells that memory is short with a RuntimeError of several lines.
         if not isinstance(error, MemoryError) and _NO_MEMORY not in str(error):

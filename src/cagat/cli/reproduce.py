@@ -85,6 +85,7 @@ def _reproduce(experiment: "Experiment", out: Path, processes: int, data_dir: st
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+    from cagat.experiments.cell import known_graph
     from cagat.experiments.figures import draw
     from cagat.experiments.job_store import JobStore
     from cagat.experiments.summary import entries
@@ -92,6 +93,9 @@ def _reproduce(experiment: "Experiment", out: Path, processes: int, data_dir: st
     from cagat.experiments.workers import work_through
     from cagat.whole_file import disk_errors
 
+    for name in experiment.datasets:
+        # What cannot be loaded is told before anything is written.
+        known_graph(name, data_dir)
     with disk_errors(out):
         out.mkdir(parents=True, exist_ok=True)
     store, all_jobs, console = JobStore(out, experiment.name), experiment.jobs(), Console(stderr=True)

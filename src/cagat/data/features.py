@@ -22,6 +22,8 @@ def normalize_features(x: Tensor, norm: Normalization = "l1") -> Tensor:
         raise DatasetError(f"There is no normalization {norm!r}. Choose one of {', '.join(get_args(Normalization))}.")
     if norm == "none":
         return x
+    if not x.dtype.is_floating_point:
+        raise DatasetError(f"Features must be floating-point numbers, but are {x.dtype}. Call x.float() first.")
     if x.layout is torch.strided:
         if norm == "binary":
             return (x != 0).to(x.dtype)

@@ -1,6 +1,7 @@
 """Which nodes are trained on, validated on and tested on."""
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -54,10 +55,11 @@ def split(
         DatasetError: A class has too few nodes to leave at least one for test; it is named.
     """
     labels, order = _shuffled(y, seed)
-    if train_per_class < 1 or val_per_class < 0:
+    whole = isinstance(train_per_class, Integral) and isinstance(val_per_class, Integral)
+    if not whole or train_per_class < 1 or val_per_class < 0:
         raise DatasetError(
-            f"A split needs train_per_class >= 1 and val_per_class >= 0, but they are {train_per_class} and "
-            f"{val_per_class}."
+            f"A split needs whole numbers train_per_class >= 1 and val_per_class >= 0, but they are {train_per_class} "
+            f"and {val_per_class}."
         )
     wanted = train_per_class + val_per_class
     train, val = [], []
@@ -119,10 +121,12 @@ def split_fractions(
 
 def _shuffled(y: Tensor, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The labels, and all labelled nodes in the random order of the seed."""
+    if not isinstance(y, Tensor):
+        raise DatasetError(f"Labels must be a tensor, but are a {type(y).__name__}. Convert with torch.as_tensor(y).")
     labels = y.detach().cpu().numpy()
     if labels.ndim != 1 or labels.dtype.kind not in "iu":
         raise DatasetError(f"Labels must be one integer a node, but have shape {tuple(y.shape)} and type {y.dtype}.")
-    if not 0 <= seed < 2**32:
+    if not isinstance(seed, Integral) or not 0 <= seed < 2**32:
         raise DatasetError(f"The seed of a split must be 0 to {2**32 - 1}, but is {seed}.")
     order = np.flatnonzero(labels >= 0).astype(np.int64)
     if len(order) == 0:

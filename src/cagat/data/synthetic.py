@@ -52,7 +52,7 @@ class Synthetic:
         known, given = [field.name for field in fields(cls)], {}
         for word in words.partition(":")[2].split(",") if ":" in words else []:
             key, _, value = word.partition("=")
-            if key not in known or not value.isascii() or not value.isdigit():
+            if key not in known or not value.isascii() or not value.isdigit() or len(value) > 18:
                 raise DatasetError(f"{words}: {word!r} is not one of {', '.join(f'{name}=NUMBER' for name in known)}.")
             given[key] = int(value)
         return cls(**given)

@@ -6,18 +6,18 @@ the gradient needs can be made again instead of being kept: a quarter of the hea
 
 from collections.abc import Iterator
 
-import psutil
 import torch
 from torch import Tensor
 
 from cagat.diffusion.fused_backward import fused_backward
 from cagat.diffusion.fused_forward import FusedResult, fused_forward
 from cagat.diffusion.fused_problem import FusedProblem
+from cagat.memory import total_memory
 
 # Above so many bytes nothing is kept, and heads are worked on in groups that take no more than that. Groups cost time
 # twice: the forward pass is repeated, and short rows come from main memory at half the speed of long ones
 # (docs/performance.md). A step takes about four times what it keeps, so this leaves a third of the machine to others.
-RECOMPUTE_ABOVE = psutil.virtual_memory().total // 6
+RECOMPUTE_ABOVE = total_memory() // 6
 
 
 def keeps_results(problem: FusedProblem) -> bool:

@@ -80,5 +80,5 @@ def same_work(asked: Mapping[str, Any]) -> list[tuple[Any, ...]]:
 
     A change that gives what the preset has anyway is none, and who has the losses of all epochs has the accuracy, too.
     """
-    work = tuple(asked[key] for key in ("method", "dataset", "labels", "split_seed", "initial_seed", "config"))
+    work = tuple(asked.get(key) for key in ("method", "dataset", "labels", "split_seed", "initial_seed", "config"))
     return [(*work, "history"), work] if asked.get("history") else [work]

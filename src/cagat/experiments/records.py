@@ -69,7 +69,8 @@ class Records:
         try:
             for line in whole.splitlines():
                 record = json.loads(line)
-                self._known[digest(record["asked"])] = {"asked": record["asked"], "found": record["found"]}
+                asked, found = record["asked"], record["found"]
+                self._known[digest(asked)] = {"asked": {**asked}, "found": {**found}}
         except (ValueError, KeyError, TypeError) as error:
             raise CagatError(
                 f"{self.path}: {line[:60]!r} is no record. Remove the line; its work is done again."

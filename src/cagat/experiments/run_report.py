@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
 
+from cagat.errors import CagatError
 from cagat.experiments.run_figures import draw_accuracies, draw_losses
 from cagat.experiments.run_groups import FinishedRun, RunGroup, grouped
 from cagat.experiments.summary import paired_difference
@@ -37,6 +38,8 @@ def write_run_report(runs: Sequence[Path], out: Path, command: str) -> list[Path
         RunError: A directory holds no finished run.
         ConfigError: Two runs are the same.
     """
+    if not out.name:
+        raise CagatError(f"--out must name files, but is {str(out)!r}. Give for instance --out report.")
     found = [FinishedRun.read(path) for path in runs]
     groups = grouped(found)
     stem = out.with_suffix("") if out.suffix in (".html", ".md") else out

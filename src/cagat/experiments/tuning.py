@@ -118,13 +118,20 @@ class Search:
             options.out.mkdir(parents=True, exist_ok=True)
         # A trial is given up after its first fits if it is worse than half of the trials were then.
         pruner = optuna.pruners.MedianPruner(n_startup_trials=10, n_warmup_steps=len(options.cells()) // 3)
-        study = optuna.create_study(
-            study_name="cagat",
-            storage=_database(options.out),
-            direction="maximize",
-            load_if_exists=True,
-            pruner=optuna.pruners.NopPruner() if options.finalists else pruner,
-        )
+        with _database_errors(options.out):
+            study = optuna.create_study(
+                study_name="cagat",
+                storage=_database(options.out),
+                direction="maximize",
+                load_if_exists=True,
+                pruner=optuna.pruners.NopPruner() if options.finalists else pruner,
+            )
+            return cls._of(options, study, asked, space)
+
+    @classmethod
+    def _of(cls, options: TuneOptions, study: "optuna.Study", asked: dict[str, Any], space: SearchSpace) -> "Search":
+        import optuna
+
         known = study.user_attrs.get("asked", asked)
         for key, value in asked.items():
             if known[key] != value:
@@ -135,7 +142,7 @@ class Search:
         # The state of a sampler is not stored, so the number of trials takes part in its seed: a search that is resumed
         # does not try again what it tried before.
         study.sampler = optuna.samplers.TPESampler(seed=options.seed + len(study.trials), multivariate=True)
-        search = cls(options, study, Records(options.out / "fits.jsonl"), space, graphs)
+        search = cls(options, study, Records(options.out / "fits.jsonl"), space, asked["graphs"])
         search._prepare()
         return search
 
@@ -148,7 +155,7 @@ class Search:
         """
         import optuna
 
-        with self._workers() as workers:
+        with _database_errors(self.options.out), self._workers() as workers:
             while self.finished < self.options.trials:
                 trial = self.study.ask()
                 try:
@@ -250,6 +257,24 @@ def _database(directory: Path) -> str:
     return URL.create("sqlite", database=str(directory / "study.db")).render_as_string(hide_password=False)
 
 
+@contextmanager
+def _database_errors(directory: Path) -> Iterator[None]:
+    """Turn what is wrong with the database of a search, or with its disk, into words."""
+    from optuna.exceptions import StorageInternalError
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        yield
+    except (StorageInternalError, SQLAlchemyError) as error:
+        reason: BaseException = error
+        while isinstance(reason.__cause__, Exception):
+            reason = reason.__cause__
+        raise CagatError(
+            f"{directory / 'study.db'}: cannot be read or written ({str(reason).splitlines()[0]}). Make room if the "
+            "disk is full; if the file is damaged, choose another --out."
+        ) from error
+
+
 def _earlier_study(directory: Path) -> "optuna.Study":
     import optuna
 
@@ -257,7 +282,8 @@ def _earlier_study(directory: Path) -> "optuna.Study":
         raise ConfigError(
             f"{directory}: holds no search (there is no study.db). Name the --out of an earlier cagat tune."
         )
-    return optuna.load_study(study_name="cagat", storage=_database(directory))
+    with _database_errors(directory):
+        return optuna.load_study(study_name="cagat", storage=_database(directory))
 
 
 def _ranked(study: "optuna.Study") -> list["optuna.trial.FrozenTrial"]:

@@ -35,8 +35,9 @@ class compiled:  # noqa: N801  It is used as a decorator.
         """Run the loop."""
         try:
             self._call(*arguments)
-        except (OSError, EOFError, pickle.UnpicklingError):
-            # The kept code cannot be written (a full disk) or read (a broken file); the loops raise none of these.
+        except Exception:
+            # The kept code cannot be written (a full disk) or read (a broken file, of which unpickling can say
+            # anything); what is wrong with the arguments is said again below.
             self._call = self._in_memory
             self._call(*arguments)
 

@@ -9,8 +9,12 @@ from torch import Tensor
 from cagat.kernels.csr_pattern import CSRPattern
 from cagat.kernels.local_order import LocalOrder
 from cagat.kernels.products import spmm
+from cagat.memory import require_memory
 
 NORMALIZATIONS = ("row", "sym")
+
+# Where nodes are numbered with large gaps, memory is short before there is an edge.
+_MANY_NODES, _BYTES_A_NODE = 10_000_000, 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,6 +258,8 @@ def _check_edges(edge_index: Tensor, num_nodes: int) -> None:
         raise TypeError(f"edge_index must hold integers, got {edge_index.dtype}; convert with edge_index.long()")
     if not isinstance(num_nodes, Integral) or num_nodes < 0:
         raise ValueError(f"num_nodes must be an integer not below 0, got {num_nodes!r}")
+    if num_nodes > _MANY_NODES:
+        require_memory(_BYTES_A_NODE * num_nodes, f"A graph of {num_nodes} nodes", "Number the nodes without gaps.")
     if edge_index.numel() == 0:
         return
     low, high = (int(extreme) for extreme in edge_index.aminmax())
@@ -266,6 +272,8 @@ def _check_edges(edge_index: Tensor, num_nodes: int) -> None:
 
 
 def _checked_weight(edge_weight: Tensor, edges: Tensor) -> Tensor:
+    if edge_weight.is_complex():
+        raise TypeError(f"edge weights must be real, got {edge_weight.dtype}; pass edge_weight.abs()")
     if edge_weight.requires_grad:
         raise ValueError("edge weights are constants of the layer and get no gradient; pass edge_weight.detach()")
     if edge_weight.dim() == 2 and edge_weight.size(1) == 1:

@@ -75,7 +75,7 @@ def names() -> list[str]:
 def card(name: str) -> ModelCard:
     """What is known about the model of this name."""
     if name not in _CLASSES:
-        raise ConfigError(f"There is no model {name!r}.{nearest(name, _CLASSES)}")
+        raise ConfigError(f"There is no model {name!r}.{nearest(str(name), _CLASSES)}")
     file = resources.files("cagat.configs") / "models" / f"{name}.yaml"
     text = file.read_text(encoding="utf-8")
     return ModelCard(name=name, **yaml.safe_load(text))

@@ -20,6 +20,7 @@ def as_features(x: Tensor | SparseFeatures) -> Tensor | SparseFeatures:
         return x
     if not isinstance(x, Tensor):
         raise TypeError(f"x must be one tensor of node features, got {type(x).__name__}: {NOT_BIPARTITE}")
+    _require_data("x", x)
     if x.dim() != 2:
         raise ValueError(f"x must have shape (number of nodes, number of features), got {tuple(x.shape)}")
     return SparseFeatures.from_tensor(x) if is_torch_sparse_tensor(x) else x
@@ -56,6 +57,14 @@ def require_edges(edge_index: object) -> None:
             "edge_index must be a tensor of shape (2, number of edges), a sparse tensor or a CSRGraph, got a "
             f"{type(edge_index).__name__}; convert with torch.as_tensor(edge_index)"
         )
+    if isinstance(edge_index, Tensor):
+        _require_data("edge_index", edge_index)
+
+
+def _require_data(name: str, tensor: Tensor) -> None:
+    """Raise if a tensor has a shape only."""
+    if tensor.device.type == "meta":
+        raise ValueError(f"{name} is on the device meta and has no data; make it on a device such as cpu")
 
 
 def require_edge_values(edge_attr: object) -> None:
@@ -66,6 +75,10 @@ def require_edge_values(edge_attr: object) -> None:
         )
     if edge_attr.is_complex():
         raise TypeError(f"edge_attr must be real, got {edge_attr.dtype}; pass edge_attr.real or edge_attr.abs()")
+    if edge_attr.dim() not in (1, 2):
+        raise ValueError(
+            f"edge_attr must have shape (number of edges,) or (number of edges, features), got {tuple(edge_attr.shape)}"
+        )
 
 
 def chosen_nodes(nodes: int | list[int] | Tensor, graph: CSRGraph) -> Tensor:
@@ -91,16 +104,25 @@ def chosen_nodes(nodes: int | list[int] | Tensor, graph: CSRGraph) -> Tensor:
     return chosen
 
 
-def require_count(name: str, value: int) -> None:
-    """Raise unless the value is an integer not below 0."""
+def require_count(name: str, value: int, most: int = 2**31 - 1) -> None:
+    """Raise unless the value is an integer from 0 to ``most``."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 0:
         raise ValueError(f"{name} must be an integer not below 0, got {value!r}")
+    _require_at_most(name, value, most)
 
 
-def require_size(name: str, value: int) -> None:
-    """Raise unless the value is an integer of at least 1."""
+def require_size(name: str, value: int, most: int = 2**31 - 1) -> None:
+    """Raise unless the value is an integer from 1 to ``most``."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+    _require_at_most(name, value, most)
+
+
+def _require_at_most(name: str, value: int, most: int) -> None:
+    if value > most:
+        # Python refuses to print numbers of very many digits.
+        shown = value if value < 2**100 else f"a number of {value.bit_length()} bits"
+        raise ValueError(f"{name} must be at most {most}, got {shown}")
 
 
 def require_within(name: str, value: float, low: float, high: float) -> None:

@@ -12,6 +12,7 @@ from cagat.diffusion import AttentionOperator, Diffused, EdgeSupport, attended_f
 from cagat.diffusion.coefficients import over_channels
 from cagat.kernels import CSRGraph, dropout, edge_softmax, prepare_graph
 from cagat.kernels.csr_graph import NORMALIZATIONS
+from cagat.memory import require_memory
 from cagat.nn.arguments import (
     NOT_BIPARTITE,
     as_features,
@@ -137,8 +138,13 @@ class CaGATConv(ExplainedMessages):
         require_size("heads", heads)
         require_within("negative_slope", negative_slope, -math.inf, math.inf)
         require_within("dropout", dropout, 0, 1)
-        require_count("K", K)
-        require_count("T", T)
+        require_count("K", K, most=_MOST_STEPS)
+        require_count("T", T, most=_MOST_STEPS)
+        if edge_dim is not None and edge_dim != -1:  # As in PyG, -1 waits for the first features.
+            require_size("edge_dim", edge_dim)
+        if in_channels > 0 and torch.get_default_device().type == "cpu":
+            weights = in_channels * heads * out_channels * torch.get_default_dtype().itemsize
+            require_memory(weights, f"A layer from {in_channels} to {heads} x {out_channels} units", "Ask for fewer.")
         require_choice("support", support, ("full", "edges"))
         require_choice("affinity", affinity, ("edges", "full"))
         require_choice("normalization", normalization, NORMALIZATIONS)
@@ -385,6 +391,8 @@ class CaGATConv(ExplainedMessages):
         )
 
 
+# Of rounds, and of steps in a round: more would take days, and beyond 2**63 torch's operators fail.
+_MOST_STEPS = 10_000
 _MESSAGE_PASSING = {"aggr": "add", "flow": "source_to_target", "decomposed_layers": 1}
 _SWITCHES = {
     "support": "full",

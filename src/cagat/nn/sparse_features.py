@@ -70,6 +70,8 @@ class SparseFeatures:
         # As with graphs: usable in training whoever made it first, and unchanged when the caller's tensor changes.
         with torch.inference_mode(False), torch.no_grad():
             coo = x.clone().to_sparse(layout=torch.sparse_coo).coalesce()
+            if coo.sparse_dim() != 2:
+                raise ValueError("sparse features must be sparse in rows and columns; pass x.to_dense().to_sparse()")
             row, col = coo.indices()
             # A tensor of its own: torch.compile stumbles over a view of a sparse one.
             return cls(CSRPattern.from_sorted(row, col, x.size(0), x.size(1)), coo.values().clone())

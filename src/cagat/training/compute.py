@@ -16,7 +16,7 @@ def chosen_device(name: str | None) -> str:
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
         torch.zeros(1, device=name).tolist()
-    except (AssertionError, RuntimeError, NotImplementedError) as error:
+    except (AssertionError, RuntimeError, NotImplementedError, ImportError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ConfigError(f"There is no device {name!r} here ({reason}). Use --device cpu.") from error
     return name

@@ -170,8 +170,10 @@ class TrainConfig:
         for key, (least, most) in _RANGES.items():
             value = getattr(self, key)
             if value is not None and not least <= value <= most:
-                bounds = f"at least {least}" if math.isinf(most) else f"from {least} to {most}"
-                raise ConfigError(f"{key} must be {bounds}, but is {value}.")
+                bounds = f"at least {least}" if most == _MANY and value < least else f"from {least} to {most}"
+                # Python refuses to print numbers of very many digits.
+                shown = "much more" if value > 2**100 else value
+                raise ConfigError(f"{key} must be {bounds}, but is {shown}.")
 
     def _check_scale(self) -> None:
         """Refuse what does not go together about batches and processes."""
@@ -208,29 +210,30 @@ _BATCHING: dict[str | None, dict[str, int]] = {
 _CALLED_OTHERWISE = {"K": "rounds", "T": "steps", "lambda": "lam", "hidden_channels": "hidden", "num_layers": "layers"}
 
 # The model itself checks its own hyperparameters; these are checked before any data is loaded.
+_MANY = 2**31 - 1
 _RANGES: dict[str, tuple[float, float]] = {
-    "labels": (1, math.inf),
-    "val_labels": (1, math.inf),
+    "labels": (1, _MANY),
+    "val_labels": (1, _MANY),
     "seed": (0, 2**32 - 1),
-    "epochs": (1, math.inf),
-    "patience": (1, math.inf),
+    "epochs": (1, _MANY),
+    "patience": (1, _MANY),
     "lr": (0, 1e3),
     "weight_decay": (0, 1e3),
-    "hidden": (1, math.inf),
-    "layers": (1, math.inf),
-    "heads": (1, math.inf),
+    "hidden": (1, 2**20),
+    "layers": (1, 1000),
+    "heads": (1, 2**14),
     "dropout": (0, 1),
     "attention_dropout": (0, 1),
-    "neighbours": (1, math.inf),
-    "batch_size": (1, math.inf),
+    "neighbours": (1, _MANY),
+    "batch_size": (1, _MANY),
     "alpha": (0, 1),
     "lam": (0, 1),
     "xi": (0, 1e30),
-    "rounds": (0, math.inf),
-    "steps": (0, math.inf),
-    "parts": (1, math.inf),
-    "parts_per_batch": (1, math.inf),
-    "hops": (1, math.inf),
+    "rounds": (0, 10_000),
+    "steps": (0, 10_000),
+    "parts": (1, _MANY),
+    "parts_per_batch": (1, _MANY),
+    "hops": (1, 1000),
     "threads": (1, 4096),
 }
 

@@ -81,15 +81,15 @@ class RunDirectory:
         """The epochs that are on record; none of a model that is fitted at once.
 
         Raises:
-            RunError: The record is damaged.
+            RunError: The record is damaged, or cannot be read.
         """
         try:
             lines = read_bounded(self.metrics, _LARGEST_METRICS).decode().splitlines() if self.metrics.exists() else []
             return [_epoch(json.loads(line)) for line in lines]
         except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+            reason = f"cannot be read ({error.strerror})" if isinstance(error, OSError) else "is damaged"
             raise RunError(
-                f"{self.metrics}: is damaged. Have it written again from the checkpoint: "
-                f"cagat train --resume {self.path}"
+                f"{self.metrics}: {reason}. Have it written again from the checkpoint: cagat train --resume {self.path}"
             ) from error
 
     def rewrite_metrics(self, history: list[Epoch]) -> None:

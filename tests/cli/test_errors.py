@@ -1,0 +1,90 @@
+"""What the command line says where the disk, or a name, is not as it should be."""
+
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from cagat.cli import main
+
+EDGES = Path(__file__).parents[2] / "examples" / "own-graph" / "edges.csv"
+TRAIN = ("train", "--dataset", "karate", "--labels", "2", "--val-labels", "2", "--epochs", "1")
+
+
+@pytest.fixture
+def failing(tmp_path, monkeypatch, capsys):
+    """Run a command line that must fail, in an empty directory, and return what it says."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*line: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["cagat", *line])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 1
+        return capsys.readouterr().err
+
+    return run
+
+
+@pytest.mark.parametrize("out", ["file", "file/run"])
+def test_a_file_where_a_directory_must_be(out, failing, tmp_path):
+    (tmp_path / "file").touch()
+    assert "cannot be written" in failing(*TRAIN, "--out", out)
+    assert (tmp_path / "file").read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        (*TRAIN, "--out", "n" * 300),
+        ("train", "--resume", "n" * 300),
+        ("data", "info", "n" * 300),
+        ("data", "convert", "--edges", str(EDGES), "n" * 300 + ".npz"),
+        ("report", "n" * 300),
+    ],
+    ids=lambda line: line[0],
+)
+def test_a_name_that_is_too_long(line, failing, tmp_path):
+    assert "too long" in failing(*line).replace("\n", " ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_as_long_as_a_disk_takes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = "n" * 251 + ".npz"
+    monkeypatch.setattr(sys, "argv", ["cagat", "data", "convert", "--edges", str(EDGES), name])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 0
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_who_may_read_a_file_is_for_the_umask_to_say(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["cagat", "data", "convert", "--edges", str(EDGES), "graph.npz"])
+    before = os.umask(0o027)
+    try:
+        with pytest.raises(SystemExit):
+            main()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "graph.npz").stat().st_mode) == 0o640
+
+
+def test_an_unknown_graph_is_told_before_workers_start(failing, tmp_path):
+    assert "'crora'" in failing("reproduce", "table1", "--datasets", "crora", "--methods", "mlp", "--out", "results")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_search_whose_database_is_damaged(failing, tmp_path):
+    (tmp_path / "search").mkdir()
+    (tmp_path / "search" / "study.db").write_bytes(b"no database " * 500)
+    message = failing("tune", "--dataset", "karate", "--labels", "2", "--out", "search")
+    assert "study.db" in message
+    assert "choose another --out" in message.replace("\n", " ")
+
+
+def test_a_report_without_a_name(failing):
+    assert "--out report" in failing("report", "run", "--out", "").replace("\n", " ")
