@@ -15,8 +15,14 @@ FORBIDDEN = {
     "marshal.load", "marshal.loads", "shelve.open", "dill.load", "dill.loads", "cloudpickle.load", "cloudpickle.loads",
     "yaml.unsafe_load", "yaml.full_load", "yaml.unsafe_load_all", "yaml.full_load_all", "pandas.read_pickle",
     "ssl._create_unverified_context", "shutil.unpack_archive", "torch.jit.load", "torch.hub.load",
-    "runpy.run_path", "__import__",
+    "runpy.run_path", "__import__", "subprocess.getoutput", "subprocess.getstatusoutput", "pty.spawn",
 }  # fmt: skip
+# And all whose names begin so.
+FORBIDDEN_BEGINNINGS = ("os.exec", "os.spawn", "os.posix_spawn")
+# Options that may be given only as the word False, so that no variable can hold anything else.
+ONLY_FALSE = ("allow_pickle", "shell")
+# What a TLS context must keep.
+TLS = ("check_hostname", "verify_mode")
 
 
 def dotted(node: ast.AST) -> str:
@@ -39,7 +45,14 @@ def imported_names(tree: ast.AST) -> dict[str, str]:
 def unsafe_calls(source: str) -> list[str]:
     tree = ast.parse(source)
     names = imported_names(tree)
-    return [wrong for node in ast.walk(tree) if isinstance(node, ast.Call) and (wrong := reason(node, names))]
+    calls = [wrong for node in ast.walk(tree) if isinstance(node, ast.Call) and (wrong := reason(node, names))]
+    return calls + [wrong for node in ast.walk(tree) if isinstance(node, ast.Assign) and (wrong := weakened(node))]
+
+
+def weakened(assignment: ast.Assign) -> str:
+    targets = [target.attr for target in assignment.targets if isinstance(target, ast.Attribute)]
+    found = [name for name in targets if name in TLS]
+    return f"{found[0]} is set in line {assignment.lineno}" if found else ""
 
 
 def reason(call: ast.Call, names: dict[str, str]) -> str:
@@ -47,17 +60,22 @@ def reason(call: ast.Call, names: dict[str, str]) -> str:
     name = ".".join(filter(None, (names.get(first, first), rest)))
     options = {option.arg: option.value for option in call.keywords}
     values = {key: getattr(value, "value", None) for key, value in options.items()}
-    if name in FORBIDDEN or name.endswith((".extractall", ".extract")):
+    if name in FORBIDDEN or name.startswith(FORBIDDEN_BEGINNINGS) or name.endswith((".extractall", ".extract")):
         return f"{name} in line {call.lineno}"
     if name in ("torch.load", "torch.serialization.load") and values.get("weights_only") is not True:
         return f"{name} without weights_only=True in line {call.lineno}"
-    if values.get("allow_pickle"):
-        return f"{name} with allow_pickle in line {call.lineno}"
-    if values.get("shell"):
-        return f"{name} with a shell in line {call.lineno}"
-    if name == "yaml.load" and not is_safe_loader(call):
-        return f"yaml.load in line {call.lineno}"
-    if values.get("verify", True) is False or ("context" in values and name.endswith("urlopen")):
+    for option in ONLY_FALSE:
+        if option in values and values[option] is not False:
+            return f"{name} with {option} in line {call.lineno}"
+    if name == "numpy.load" and (len(call.args) > 2 or None in options):
+        return f"numpy.load with options that cannot be seen in line {call.lineno}"
+    if name.startswith("subprocess.") and None in options:
+        return f"{name} with options that cannot be seen in line {call.lineno}"
+    if name in ("yaml.load", "yaml.load_all") and not is_safe_loader(call):
+        return f"{name} in line {call.lineno}"
+    if any(values.get(option, True) is not True for option in ("verify", "check_hostname")) or (
+        "context" in values and name.endswith("urlopen")
+    ):
         return f"{name} without verified TLS in line {call.lineno}"
     return ""
 
@@ -65,7 +83,7 @@ def reason(call: ast.Call, names: dict[str, str]) -> str:
 def is_safe_loader(call: ast.Call) -> bool:
     """The one loader of ours is a `yaml.SafeLoader`; see the next test."""
     loader = call.args[1] if len(call.args) > 1 else None
-    return isinstance(loader, ast.Name) and loader.id == "_EachKeyOnce"
+    return isinstance(loader, ast.Name) and loader.id == "_PlainLoader"
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(cagat.__path__[0])))
@@ -76,9 +94,9 @@ def test_nothing_is_loaded_or_called_that_could_execute_a_file(source):
 def test_the_yaml_loader_is_a_safe_one():
     import yaml
 
-    from cagat.training.config_file import _EachKeyOnce
+    from cagat.training.config_file import _PlainLoader
 
-    assert issubclass(_EachKeyOnce, yaml.SafeLoader)
+    assert issubclass(_PlainLoader, yaml.SafeLoader)
 
 
 @pytest.mark.parametrize(
@@ -96,10 +114,41 @@ def test_the_yaml_loader_is_a_safe_one():
         "import urllib.request\nurllib.request.urlopen(url, context=c)",
         "archive.extractall(path)",
         "import ssl\nssl._create_unverified_context()",
+        "import numpy as np\nnp.load(path, allow_pickle=trusted)",
+        "import numpy as np\nnp.load(path, allow_pickle=not trusted)",
+        "import numpy as np\nnp.load(path, None, True)",
+        "import numpy as np\nnp.load(path, **options)",
+        "import subprocess\nsubprocess.run('ls', shell=wanted)",
+        "import subprocess\nsubprocess.run('ls', **options)",
+        "import subprocess\nsubprocess.getoutput('ls')",
+        "from subprocess import getstatusoutput as ask\nask('ls')",
+        "import yaml\nyaml.load_all(text, yaml.Loader)",
+        "import yaml\nyaml.load_all(text)",
+        "import os\nos.system('ls')",
+        "from os import popen\npopen('ls')",
+        "import os\nos.execvp('ls', [])",
+        "from os import spawnl\nspawnl(0, 'ls')",
+        "connect(host, check_hostname=False)",
+        "connect(host, check_hostname=wanted)",
+        "context.check_hostname = False",
+        "context.verify_mode = ssl.CERT_NONE",
     ],
 )
 def test_the_look_notices(source):
     assert unsafe_calls(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import numpy as np\nnp.load(path, allow_pickle=False)",
+        "import subprocess\nsubprocess.run(['ls'], shell=False, check=True)",
+        "import os\nos.replace(a, b)",
+        "connect(host, check_hostname=True)",
+    ],
+)
+def test_the_look_lets_pass(source):
+    assert unsafe_calls(source) == []
 
 
 def test_addresses_are_https():

@@ -7,13 +7,16 @@ not look: in names, times and sizes.
 
 import hashlib
 import os
+import re
 from pathlib import Path
+from typing import BinaryIO
 
 _LENGTH_BYTES = 2
 _DIGEST_BYTES = 64
 _TAIL_BYTES = _LENGTH_BYTES + _DIGEST_BYTES
 _END_RECORD, _END_RECORD_BYTES = b"PK\5\6", 22
 _BLOCK = 2**20
+_TAIL = re.compile(rb"\x40\0[0-9a-f]{64}")
 
 
 def sealed(archive: bytes) -> bytes:
@@ -26,6 +29,13 @@ def opened(content: bytes) -> bytes | None:
     """The archive without its seal; nothing if the seal does not fit."""
     archive = content[:-_TAIL_BYTES] + bytes(_LENGTH_BYTES)
     return archive if _fits(hashlib.sha256(archive).hexdigest(), content[-_TAIL_BYTES:]) else None
+
+
+def ends_in_a_seal(stream: BinaryIO) -> bool:
+    """Whether the end of a file has the form of a seal, which says soon of most files that they have none."""
+    size = stream.seek(0, os.SEEK_END)
+    stream.seek(max(0, size - _TAIL_BYTES))
+    return _TAIL.fullmatch(stream.read(_TAIL_BYTES)) is not None
 
 
 def is_broken(path: Path) -> bool:

@@ -118,3 +118,9 @@ def test_any_sequence_of_instructions_ends_well(tmp_path_factory, codes):
     folder = tmp_path_factory.getbasetemp()
     with contextlib.suppress(DatasetError):
         assert read(folder, b"".join(codes)) == {}
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "ind.x.allx")
+    with pytest.raises(DatasetError, match="no regular file"):
+        read_array_pickle(tmp_path / "ind.x.allx")

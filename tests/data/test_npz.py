@@ -33,6 +33,11 @@ def saved(path, **arrays):
     return path
 
 
+def texts_of_codes(order, *codes):
+    """Texts of one letter each, by the numbers of the letters, whether there are such letters or not."""
+    return np.array(codes, dtype=f"{order}u4").view(f"{order}U1")
+
+
 @pytest.mark.parametrize("separator", ["_", "."])
 def test_both_published_forms(tmp_path, separator):
     graph = read_npz(saved(tmp_path / "g.npz", **arrays(separator))).check()
@@ -123,6 +128,11 @@ def test_everything_survives_a_round_trip(tmp_path):
         ({"node_names": np.array(["a", "b"])}, "length 2, expected 3"),
         ({"node_names": np.array(["a", "b", "a"])}, "'a' occurs more than once"),
         ({"node_names": np.array([b"a", b"\xff", b"c"])}, "UTF-8"),
+        ({"node_names": np.array(["a", "b\ud800", "c"])}, r"'b\\ud800' of node 1 \(counted from 0\) holds half"),
+        ({"class_names": np.array(["p", "\udfff"])}, r"'\\udfff' of class 1"),
+        ({"attr_names": np.array(["\ud800", "\udc00"])}, r"'\\ud800' of feature 0"),
+        ({"node_names": texts_of_codes("<", 97, 98, 0x110000)}, r"name 2 \(counted from 0\) of node_names .* 0x110000"),
+        ({"node_names": texts_of_codes(">", 97, 98, 0xFFFFFFFF)}, "name 2 .* of node_names .* 0xffffffff"),
         ({"node_names": np.eye(3)}, "texts"),
         ({"edge_attr": np.ones((2, 1))}, "edge_attr"),
         ({"edge_attr": np.ones(3)}, "edge_attr must be numbers in 2 dimensions"),
@@ -136,6 +146,14 @@ def test_files_that_do_not_fit_together(tmp_path, changes, message):
     path = saved(tmp_path / "g.npz", **arrays(**changes))
     with pytest.raises(DatasetError, match=message):
         load(path)
+
+
+def test_names_of_any_byte_order_and_length(tmp_path):
+    for names in (np.array(["a", "é", "\U0010ffff"]).astype(">U5"), np.array(["a", "é", "\U0010ffff"])):
+        graph = read_npz(saved(tmp_path / "g.npz", **arrays(node_names=names))).check()
+        assert graph.node_names == ["a", "é", "\U0010ffff"]
+    with pytest.raises(DatasetError, match="'' occurs more than once"):
+        load(saved(tmp_path / "g.npz", **arrays(node_names=np.array(["", "", ""]))))
 
 
 def test_an_npz_with_very_long_names_is_not_written(tmp_path):

@@ -1,19 +1,23 @@
 """A small share of what `tools/faults.py` tries, and the tool itself."""
 
 import random
+import re
+import time
 
 import pytest
 
 import faults
+from cagat.errors import CagatError
 from fault_kinds import FAULTS
+from fault_kinds.attack import MAY_BE_READ, Attack
 from fault_kinds.bad_arguments import CALLS, wrong_error
 from fault_kinds.bad_calls import BadCall
 from fault_kinds.command_lines import random_command_lines
 from fault_kinds.damage import CUTS, FLIPS, damaged
 from fault_kinds.extremes import EXTREME_CASES, _wrong
 from fault_kinds.fault import Fault, Outcome
-from fault_kinds.hostile import hostile_files
-from fault_kinds.hostile_files import formula_in_predictions
+from fault_kinds.hostile import ATTACKS, attacked, hostile_files
+from fault_kinds.hostile_runs import formula_in_predictions
 from fault_kinds.races import races
 from fault_kinds.report import read_rows, table, write_rows
 
@@ -54,6 +58,54 @@ def test_extremes_are_finite_or_told(name):
 
 def test_hostile_files_are_refused(tmp_path):
     assert wrong(hostile_files(8, random.Random(0), tmp_path)) == []
+
+
+@pytest.mark.parametrize("name", ["yaml merges", "yaml that is a pipe", "zip slip", "checkpoint of a terabyte"])
+def test_some_more_hostile_files(tmp_path, name):
+    assert attacked(ATTACKS[name], tmp_path) == ""
+
+
+def reads_at_once(folder):
+    return lambda: None
+
+
+def refuses(folder):
+    def read():
+        raise CagatError("no")
+
+    return read
+
+
+def waits(folder):
+    return lambda: time.sleep(6)
+
+
+def changes_a_file(folder):
+    path = folder.parent.parent / "other"
+    path.write_text("a")
+    return lambda: path.write_text("b")
+
+
+def writes_elsewhere(folder):
+    return lambda: (folder / ".." / ".." / ".." / "escaped").write_text("")
+
+
+@pytest.mark.parametrize(
+    ("attack", "wrong"),
+    [
+        (Attack(reads_at_once, MAY_BE_READ), ""),
+        (Attack(reads_at_once, "a"), "it was read"),
+        (Attack(refuses, "no"), ""),
+        (Attack(refuses, "yes"), "another reason than 'yes': no"),
+        (Attack(waits, MAY_BE_READ), "took 6"),
+        (Attack(changes_a_file, MAY_BE_READ), "files changed.*other"),
+        (Attack(writes_elsewhere, MAY_BE_READ), "files changed.*escaped"),
+    ],
+    ids=lambda value: getattr(getattr(value, "make", None), "__name__", None),
+)
+def test_what_hostile_files_must_not_do_is_noticed(tmp_path, attack, wrong):
+    found = attacked(attack, tmp_path / "watched")
+    assert re.search(wrong, found) if wrong else found == ""
 
 
 def test_predictions_hold_no_formulas(tmp_path):

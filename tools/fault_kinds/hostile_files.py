@@ -1,48 +1,25 @@
-"""Files that somebody made to do harm, and what would read each of them.
+"""Files of graphs that somebody made to do harm.
 
-Each function makes the files of one attack in an empty directory and returns what reads them. Where something could be
-executed, it would write the file `executed` beside them.
+Each function makes the files of one attack in an empty directory and returns what reads them.
 """
 
 import io
 import json
-import os
 import pickle
 import stat
 import struct
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
-import torch
 
 from cagat import data
 from cagat.data.archive import npy
 from cagat.data.array_pickle import read_array_pickle
 from cagat.data.planetoid import read_planetoid
-from cagat.training import Run, TrainConfig, TrainedRun
-from cagat.training.checkpoint import load_checkpoint
-from cagat.training.config_file import read_config
-from cagat.training.predictions import Predictions
-from cagat.training.weights_file import read_weights
-from cagat.zip_seal import sealed
-
-Reading = Callable[[], object]
-HUGE = 10**9
-
-
-class Bomb:
-    """Writes a file when it is unpickled."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return os.system, (f"touch {self.path}",)
+from fault_kinds.attack import HUGE, MAY_BE_READ, ZEROS, Bomb, Reading, attacks, put_zeros
 
 
 def npy_bytes(descr: str, shape: tuple[int, ...], content: bytes) -> bytes:
@@ -99,22 +76,6 @@ def structured_array_in_npz(folder: Path) -> Reading:
     return lambda: data.load(path)
 
 
-def pickle_called_pt(folder: Path) -> Reading:
-    """A pickle in the place of a checkpoint."""
-    path = folder / "checkpoint.pt"
-    path.write_bytes(pickle.dumps(Bomb(folder / "executed")))
-    return lambda: load_checkpoint(path)
-
-
-def sealed_pt_with_code(folder: Path) -> Reading:
-    """A checkpoint with code in it, and with the right seal."""
-    buffer = io.BytesIO()
-    torch.save({"trainer": Bomb(folder / "executed")}, buffer)
-    path = folder / "checkpoint.pt"
-    path.write_bytes(sealed(buffer.getvalue()))
-    return lambda: load_checkpoint(path)
-
-
 def planetoid_with_code(folder: Path) -> Reading:
     """A Planetoid file that calls a function."""
     path = folder / "ind.evil.allx"
@@ -137,34 +98,70 @@ def planetoid_that_grows(folder: Path) -> Reading:
     return lambda: read_array_pickle(path)
 
 
-def zip_bomb(folder: Path) -> Reading:
-    """A small archive that unpacks to gigabytes."""
-    path = folder / "g.npz"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file:
-        for name, content in graph_members().items():
-            file.writestr(name, content)
-        with file.open("attr_matrix.npy", "w", force_zip64=True) as stream:
-            stream.write(npy_bytes("<f4", (3, HUGE // 6), b""))
-            for _ in range(2 * HUGE // 2**24):
-                stream.write(bytes(2**24))
-    return lambda: data.load(path)
-
-
 def parquet_bomb(folder: Path) -> Reading:
     """A small Parquet file of very many equal rows."""
     path, rows = folder / "edges.parquet", 5_000_000
     column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, dtype=np.int32)), pa.array(["a"]))
     table = pa.table({"source": column, "target": column})
     with pyarrow.parquet.ParquetWriter(path, table.schema) as writer:
-        for _ in range(40):
+        for _ in range(16):
             writer.write_table(table, row_group_size=rows)
     return lambda: data.load(folder)
 
 
+def zip_bomb(folder: Path) -> Reading:
+    """A small archive that unpacks to two gigabytes."""
+    path = folder / "g.npz"
+    with zipfile.ZipFile(path, "w") as file:
+        for name, content in graph_members().items():
+            file.writestr(name, content)
+        count = 2 * HUGE // ZEROS
+        put_zeros(file, "attr_matrix.npy", npy_bytes("<f4", (3, count * ZEROS // 12), b""), count)
+    return lambda: data.load(path)
+
+
+def parquet_with_long_texts(folder: Path) -> Reading:
+    """A small Parquet file whose texts unpack to more than half a gigabyte."""
+    names = [f"{number}" + "a" * 2**20 for number in range(30)]
+    _parquet(folder / "edges.parquet", names, 10, compression="zstd", use_dictionary=False)
+    return lambda: data.load(folder)
+
+
+def parquet_with_a_long_name_in_every_row(folder: Path) -> Reading:
+    """A small Parquet file that would be three gigabytes if every row had its own copy of the name."""
+    _parquet(folder / "edges.parquet", ["a" * 2**20] * 75, 20)
+    data.load("karate")  # So that what reading a graph imports is not counted.
+    return lambda: data.load(folder)
+
+
+def _parquet(path: Path, names: list[str], count: int, **options: object) -> None:
+    """Edges between equal nodes, and all of them so many times again, by and by, so that making it takes no memory."""
+    column = pa.array(names, pa.large_string())
+    table = pa.table({"source": column, "target": column})
+    with pyarrow.parquet.ParquetWriter(path, table.schema, **options) as writer:
+        for _ in range(count):
+            writer.write_table(table)
+
+
 def zip_slip(folder: Path) -> Reading:
-    """An archive whose members would be unpacked elsewhere."""
-    evil = {"../escaped.npy": b"x", f"{folder.parent}/escaped.npy": b"x", "../../adj_indptr.npy": b"x"}
-    path = archive(folder / "g.npz", evil)
+    """A graph in an archive with more members, which would be unpacked elsewhere."""
+    elsewhere = ("../escaped.npy", "../../escaped.npy", f"{folder.parent}/absolute.npy", "../../adj_indptr.npy")
+    path = archive(folder / "g.npz", graph_members() | dict.fromkeys(elsewhere, b"x"))
+    data.load("karate")  # So that what reading a graph imports is not counted.
+    return lambda: data.load(path)
+
+
+def names_that_are_half_characters(folder: Path) -> Reading:
+    """Names that could be computed with, but never be written."""
+    names = np.array(["a", "b", "\ud800"])
+    path = archive(folder / "g.npz", graph_members(node_names=npy_bytes("<U1", (3,), names.tobytes())))
+    return lambda: data.load(path)
+
+
+def names_that_are_no_characters(folder: Path) -> Reading:
+    """Names of codes beyond the last character, on which Python itself fails."""
+    codes = np.array([97, 98, 0x110000], dtype="<u4")
+    path = archive(folder / "g.npz", graph_members(node_names=npy_bytes("<U1", (3,), codes.tobytes())))
     return lambda: data.load(path)
 
 
@@ -178,29 +175,6 @@ def symlink_in_zip(folder: Path) -> Reading:
         link.create_system, link.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
         file.writestr(link, "/etc/passwd")
     return lambda: data.load(path)
-
-
-def symlink_as_output(folder: Path) -> Reading:
-    """A run directory in which the files to be written are links to somebody else's."""
-    victim = folder / "victim"
-    victim.write_text("precious")
-    run = folder / "run"
-    run.mkdir()
-    for name in ("metrics.jsonl", "checkpoint.pt", "model.safetensors", "predictions.csv"):
-        (run / name).symlink_to(victim)
-    config = TrainConfig.from_values({"dataset": "karate", "labels": 2, "val_labels": 2, "epochs": 1})
-    return lambda: Run.start(config, run).train()
-
-
-def symlink_as_lock(folder: Path) -> Reading:
-    """A run directory whose lock is a link to somebody else's file."""
-    victim = folder / "victim"
-    victim.write_text("precious")
-    run = folder / "run"
-    run.mkdir()
-    (run / ".lock").symlink_to(victim)
-    config = TrainConfig.from_values({"dataset": "karate", "labels": 2, "val_labels": 2, "epochs": 1})
-    return lambda: Run.start(config, run).train()
 
 
 def huge_shape_in_npy(folder: Path) -> Reading:
@@ -258,52 +232,6 @@ def huge_head_in_safetensors(folder: Path) -> Reading:
     return lambda: data.load(path)
 
 
-def weights_of_an_endless_model(folder: Path) -> Reading:
-    """Weights whose description asks for a model of 10**9 units, with the right sum."""
-    import hashlib
-
-    described = {
-        "model": "cagat", "hyperparameters": {"hidden": HUGE}, "in_channels": HUGE, "classes": ["a", "b"],
-        "features": None, "feature_norm": "l1", "graph": "",
-    }  # fmt: skip
-    head = json.dumps({"__metadata__": {"cagat": json.dumps(described)}}).encode()
-    content = struct.pack("<Q", len(head)) + head
-    path = folder / "model.safetensors"
-    path.write_bytes(content)
-    path.with_name("model.safetensors.sha256").write_text(f"{hashlib.sha256(content).hexdigest()}  model.safetensors\n")
-    return lambda: read_weights(path)
-
-
-def yaml_tag(folder: Path) -> Reading:
-    """A configuration that calls a function."""
-    path = folder / "config.yaml"
-    path.write_text(f"dataset: !!python/object/apply:os.system ['touch {folder / 'executed'}']\n")
-    return lambda: read_config(path)
-
-
-def yaml_tag_in_a_run(folder: Path) -> Reading:
-    """A run directory whose configuration calls a function."""
-    (folder / "config.yaml").write_text(f"!!python/object/new:os.system ['touch {folder / 'executed'}']\n")
-    (folder / "model.safetensors").write_bytes(b"")
-    return lambda: TrainedRun(folder)
-
-
-def yaml_laughs(folder: Path) -> Reading:
-    """A configuration that names itself so often that its text would fill the memory."""
-    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
-    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 30)]
-    path = folder / "config.yaml"
-    path.write_text("\n".join([*lines, "dataset: *a29"]))
-    return lambda: TrainConfig.from_values(read_config(path))
-
-
-def yaml_depth(folder: Path) -> Reading:
-    """A configuration of very many brackets."""
-    path = folder / "config.yaml"
-    path.write_text("dataset: " + "[" * 100_000)
-    return lambda: read_config(path)
-
-
 def csv_with_a_long_field(folder: Path) -> Reading:
     """A table with a field of a billion characters."""
     path = folder / "edges.csv"
@@ -323,9 +251,11 @@ def csv_with_a_long_header(folder: Path) -> Reading:
 
 
 def csv_with_many_columns(folder: Path) -> Reading:
-    """A table of a million columns."""
+    """A table of a million columns, each with a name of its own and a number."""
+    count = 1_000_000
     (folder / "edges.csv").write_text("source,target\na,b\n")
-    (folder / "features.csv").write_text("node" + ",x" * 1_000_000 + "\n")
+    names = ",".join(f"x{number}" for number in range(count))
+    (folder / "features.csv").write_text(f"node,{names}\na{',1' * count}\n")
     return lambda: data.load(folder)
 
 
@@ -335,29 +265,31 @@ def csv_with_an_open_quote(folder: Path) -> Reading:
     return lambda: data.load(folder)
 
 
-def formula_in_predictions(folder: Path) -> str:
-    """Node and class names that a spreadsheet would compute; what is wrong with the table that is written."""
-    risky = ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "plain"]
-    nodes, classes = risky, ["=HYPERLINK(1)", "b"]
-    path = folder / "predictions.csv"
-    Predictions(nodes, classes, torch.tensor([[0.9, 0.1]] * len(nodes)), [""] * len(nodes)).write(path)
-    import csv
-
-    with path.open(newline="") as stream:
-        cells = [cell for row in csv.reader(stream) for cell in row]
-    computed = [cell for cell in cells if cell and cell[0] in "=+-@\t\r" and cell not in ("-1",)]
-    return f"a spreadsheet would compute {computed}" if computed else ""
-
-
-READ: dict[str, Callable[[Path], Reading]] = {
-    function.__name__.replace("_", " "): function
-    for function in (
-        object_array_in_npz, pickle_called_npz, structured_array_in_npz, pickle_called_pt, sealed_pt_with_code,
-        planetoid_with_code, planetoid_folder_with_code, planetoid_that_grows, zip_bomb, parquet_bomb, zip_slip,
-        symlink_in_zip, symlink_as_output, symlink_as_lock, huge_shape_in_npy, overflowing_shape_in_npy,
-        negative_shape_in_npy, huge_header_in_npy, huge_sparse_shape, huge_adjacency_shape, huge_shape_in_safetensors,
-        huge_head_in_safetensors, weights_of_an_endless_model, yaml_tag, yaml_tag_in_a_run, yaml_laughs, yaml_depth,
-        csv_with_a_long_field, csv_with_a_long_header, csv_with_many_columns, csv_with_an_open_quote,
-    )
-}  # fmt: skip
-"""Every attack that must be refused."""
+GRAPHS = attacks(
+    (object_array_in_npz, "has type object, .* would execute code"),
+    (pickle_called_npz, "is damaged or cut short"),
+    (structured_array_in_npz, "has type .*'O'.* would execute code"),
+    (planetoid_with_code, "instruction GLOBAL 'posix system' .* Nothing of it was executed"),
+    (planetoid_folder_with_code, "instruction GLOBAL 'posix system' .* Nothing of it was executed"),
+    (planetoid_that_grows, "a list is no array"),
+    (zip_bomb, "its arrays would unpack to"),
+    (parquet_bomb, "80000000 rows of 2 columns would unpack to"),
+    (parquet_with_long_texts, "300 rows of 2 columns would unpack to"),
+    (parquet_with_a_long_name_in_every_row, MAY_BE_READ),
+    (zip_slip, MAY_BE_READ),
+    (names_that_are_half_characters, r"'\\ud800' of node 2"),
+    (names_that_are_no_characters, "name 2 .* of node_names .* 0x110000"),
+    (symlink_in_zip, "the magic string is not correct"),
+    (huge_shape_in_npy, r"shape \(1000000000000000,\) .* but holds only"),
+    (overflowing_shape_in_npy, r"shape \(4294967296, 4294967296\) .* but holds only"),
+    (negative_shape_in_npy, r"shape \(-1,\) .* but holds only"),
+    (huge_header_in_npy, r"Header info length \(60056\) is large"),
+    (huge_sparse_shape, "3 x 1000000000000000 dense features would need"),
+    (huge_adjacency_shape, r"does not fit a matrix of shape \(1000000000000000, "),
+    (huge_shape_in_safetensors, "invalid shape, data type, or offset"),
+    (huge_head_in_safetensors, "header too large"),
+    (csv_with_a_long_field, "straddles two block boundaries"),
+    (csv_with_a_long_header, "field larger than field limit"),
+    (csv_with_many_columns, "has 1000001 columns"),
+    (csv_with_an_open_quote, "Expected 2 columns, got 1"),
+)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cagat.bounded_file import read_bounded
 from cagat.data.csr import checked_csr
 from cagat.errors import DatasetError
 
@@ -53,7 +54,7 @@ def read_array_pickle(path: Path) -> Any:
     if size > MOST_BYTES:
         raise DatasetError(f"{path.name}: has {size} bytes, but no Planetoid file has more than {MOST_BYTES}.")
     try:
-        return _plain(path.name, _Machine(path.name).run(path.read_bytes()))
+        return _plain(path.name, _Machine(path.name).run(read_bounded(path, MOST_BYTES)))
     except DatasetError:
         raise
     except Exception as error:  # Whatever a broken or hostile program runs into; none of it is ours to mend.

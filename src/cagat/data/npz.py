@@ -1,5 +1,6 @@
 """Graphs in `.npz` files: the forms of gnn-benchmark and ppnp, and what cagat adds to the first of them."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -121,11 +122,27 @@ def _names(what: str, arrays: Arrays, key: str) -> list[str]:
         raise DatasetError(
             f"{what}: {key} must be a list of texts, but has type {array.dtype} and shape {array.shape}."
         )
+    if array.dtype.kind == "U":
+        _require_characters(what, key, array)
     try:
         texts = (name.decode() if isinstance(name, bytes) else str(name) for name in array.tolist())
         return [text.strip() for text in texts]
     except UnicodeDecodeError as error:
         raise DatasetError(f"{what}: {key} holds bytes that are not UTF-8 ({error}).") from None
+
+
+def _require_characters(what: str, key: str, array: NDArray[Any]) -> None:
+    """Raise unless every code in an array of texts is that of a character; Python fails on others in odd ways."""
+    length = array.dtype.itemsize // 4
+    if array.size * length == 0:
+        return
+    codes = np.ascontiguousarray(array).view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
+    wrong = np.flatnonzero(codes > sys.maxunicode)
+    if wrong.size:
+        raise DatasetError(
+            f"{what}: name {wrong[0] // length} (counted from 0) of {key} holds the code {codes[wrong[0]]:#x}, which "
+            "no character has. Write the names again."
+        )
 
 
 def _name_arrays(graph: RawGraph) -> Arrays:

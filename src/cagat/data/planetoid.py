@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from cagat.data.array_pickle import read_array_pickle
+from cagat.bounded_file import read_bounded
+from cagat.data.array_pickle import MOST_BYTES, read_array_pickle
 from cagat.data.numbers import as_int64
 from cagat.data.raw_graph import RawGraph
 from cagat.errors import DatasetError
@@ -49,8 +50,8 @@ def read_planetoid(folder: Path, name: str) -> RawGraph:
 
 def _read_test_index(path: Path) -> NDArray[np.int64]:
     try:
-        return np.array([int(line) for line in path.read_text("ascii").split()], dtype=np.int64)
-    except (ValueError, OverflowError) as error:
+        return np.array([int(line) for line in read_bounded(path, MOST_BYTES).decode("ascii").split()], dtype=np.int64)
+    except (OSError, ValueError, OverflowError) as error:
         raise DatasetError(f"{path.name}: one node number a line is expected ({error}). Fetch it again.") from None
 
 

@@ -98,7 +98,14 @@ class RawGraph:
         for what, (got, expected) in lengths.items():
             if got != expected:
                 raise DatasetError(f"{self.name}: {what} has length {got}, expected {expected}.")
-        for what, names in (("node", self.node_names), ("class", self.class_names)):
+        named = (("node", self.node_names), ("class", self.class_names), ("feature", self.feature_names))
+        for what, names in named:
+            if (place := _not_writable(names)) is not None:
+                raise DatasetError(
+                    f"{self.name}: the name {names[place]!r} of {what} {place} (counted from 0) holds half a "
+                    "character, which no file can hold. Write it as Unicode."
+                )
+        for what, names in named[:2]:
             if len(set(names)) != len(names):
                 twice, _ = Counter(names).most_common(1)[0]
                 raise DatasetError(f"{self.name}: the {what} name {twice!r} occurs more than once. Make names unique.")
@@ -117,3 +124,12 @@ class RawGraph:
                 f"{self.name}: edge_weight holds {self.edge_weight.min()}; weights must be 0 or more, "
                 "because rows of the adjacency matrix are divided by their sums."
             )
+
+
+def _not_writable(names: list[str]) -> int | None:
+    """The place of the first name that is no text in any encoding, if there is one."""
+    try:
+        "".join(names).encode()
+    except UnicodeEncodeError:
+        return next(place for place, name in enumerate(names) if any("\ud800" <= letter <= "\udfff" for letter in name))
+    return None

@@ -3,14 +3,20 @@
 import contextlib
 import io
 import os
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from cagat.bounded_file import open_regular, size_of
 from cagat.errors import CagatError
+from cagat.memory import require_memory
 from cagat.whole_file import disk_errors, put_whole
-from cagat.zip_seal import opened, sealed
+from cagat.zip_seal import ends_in_a_seal, opened, sealed
+
+# The file, the archive without its seal, the archive as checked, and what torch makes of it.
+_MEMORY = 4
 
 
 class DamagedFileError(CagatError, ValueError):
@@ -23,7 +29,7 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
     torch.save(state, buffer)
     content = sealed(buffer.getvalue())  # What torch.save writes is a zip archive.
     # A damaged one does not take the place of the good one before it.
-    if path.exists() and opened(path.read_bytes()) is not None:
+    if _is_whole(path):
         with disk_errors(previous(path)):
             _keep(path, previous(path))
     put_whole(path, content)
@@ -34,19 +40,23 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
 
     Raises:
         DamagedFileError: The file is not as it was written.
+        OutOfMemoryError: It is too large.
     """
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise DamagedFileError(f"{path}: cannot be read ({error.strerror}).") from error
     # The seal is checked first, so that nothing damaged ever reaches the unpickler.
-    archive = opened(content)
+    archive = opened(_content(path))
     if archive is None:
-        raise DamagedFileError(f"{path}: is damaged or cut short, its digest does not fit.")
+        raise _damaged(path)
     try:
-        state: dict[str, Any] = torch.load(io.BytesIO(archive), map_location="cpu", weights_only=True)
+        checked = _as_checked(archive)
+    except Exception as error:  # Whatever an archive that is none makes zipfile raise.
+        raise DamagedFileError(f"{path}: is no checkpoint of cagat ({error}).") from error
+    try:
+        state = torch.load(io.BytesIO(checked), map_location="cpu", weights_only=True)
     except Exception as error:  # Whatever a hostile file with the right seal makes torch raise; nothing of it runs.
-        raise DamagedFileError(f"{path}: is no checkpoint of cagat.") from error
+        # What torch says is not told: it advises to read the file without care.
+        raise DamagedFileError(f"{path}: is no checkpoint of cagat (it holds more than numbers and texts).") from error
+    if not isinstance(state, dict):
+        raise DamagedFileError(f"{path}: is no checkpoint of cagat (it holds a {type(state).__name__}).")
     return state
 
 
@@ -65,3 +75,46 @@ def _keep(path: Path, kept: Path) -> None:
     except OSError:  # A file system without hard links.
         link.write_bytes(path.read_bytes())
     os.replace(link, kept)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        with open_regular(path) as stream:
+            if not ends_in_a_seal(stream):
+                raise _damaged(path)
+            size = size_of(stream)
+            require_memory(_MEMORY * size, f"{path}: reading it", "Use a machine with more memory.")
+            stream.seek(0)
+            return stream.read(size)
+    except OSError as error:
+        raise DamagedFileError(f"{path}: cannot be read ({error.strerror}).") from error
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        return opened(_content(path)) is not None
+    except CagatError:
+        return False
+
+
+def _damaged(path: Path) -> DamagedFileError:
+    return DamagedFileError(f"{path}: is damaged or cut short, its digest does not fit.")
+
+
+def _as_checked(archive: bytes) -> bytes:
+    """The archive written anew, so that torch reads just what is looked at here: no more than the file itself has.
+
+    torch would unpack compressed members, of which a small file can hold gigabytes, but never writes any.
+    """
+    written = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(archive)) as given, zipfile.ZipFile(written, "w", zipfile.ZIP_STORED) as checked:
+        members = given.infolist()
+        if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+            raise ValueError("a member of the archive is compressed, which cagat never does")
+        if sum(member.file_size for member in members) > len(archive):
+            raise ValueError("the archive says that it holds more than the file")
+        if len({member.filename for member in members}) != len(members):
+            raise ValueError("a member of the archive is there twice")
+        for member in members:
+            checked.writestr(zipfile.ZipInfo(member.filename), given.read(member))
+    return written.getvalue()

@@ -9,6 +9,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from cagat.errors import ConfigError
 from cagat.models import card
 from cagat.models.registry import nearest
+from cagat.training.path_text import can_be_a_path
 from cagat.training.trainer import FitOptions
 
 TRAINING_KEYS = ("lr", "weight_decay", "epochs", "patience")
@@ -236,9 +237,13 @@ _RANGES: dict[str, tuple[float, float]] = {
     "threads": (1, 4096),
 }
 
+_LARGEST_BITS = 63
+
 
 def _shown(value: Any) -> str:
-    """A value in a message: of a list or the like only what it is, since YAML can make them endless."""
+    """A value in a message: of a list or the like only what it is, and of a very long number, too."""
+    if isinstance(value, int) and value.bit_length() > _LARGEST_BITS:
+        return "a number of more than 18 digits"
     return repr(value) if isinstance(value, (bool, int, float, str)) else f"a {type(value).__name__}"
 
 
@@ -259,10 +264,14 @@ def _converted(key: str, value: Any, kind: Any) -> Any:
         # YAML 1.1 takes 5e-4 for a word: only 5.0e-4 is a number to it.
         try:
             number = float(value)
-        except ValueError:
+        except (ValueError, OverflowError):
             number = math.nan
         if math.isfinite(number):
             return number
+    elif kind is str and isinstance(value, str) and not can_be_a_path(value):
+        raise ConfigError(f"{key} is {value!r}, which holds a character that no name or path can have.")
+    elif kind is int and isinstance(value, int) and value.bit_length() > _LARGEST_BITS:
+        raise ConfigError(f"{key} must be at most {2**_LARGEST_BITS - 1}, but is {_shown(value)}.")
     elif isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
         return value
     elif kind is str and isinstance(value, (int, float)) and not isinstance(value, bool):

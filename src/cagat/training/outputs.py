@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor
 from torch.nn import functional as F
 
+from cagat.bounded_file import read_bounded
 from cagat.training.config import TrainConfig
 from cagat.training.curves import draw_curves
 from cagat.training.plans.full_batch import accuracy_of
@@ -16,6 +17,8 @@ from cagat.training.run_directory import RunDirectory
 from cagat.training.trainer import Trainer
 from cagat.training.weights_file import Description, weights_are_whole, write_weights
 from cagat.whole_file import put_whole
+
+_LARGEST_RESULT = 100_000
 
 
 @dataclass(frozen=True)
@@ -85,9 +88,9 @@ def read_result(directory: RunDirectory) -> RunResult | None:
     if not all(path.exists() for path in files) or not weights_are_whole(directory.model):
         return None
     try:
-        found: dict[str, Any] = json.loads(directory.result.read_text(encoding="utf-8"))
+        found: dict[str, Any] = json.loads(read_bounded(directory.result, _LARGEST_RESULT))
         return RunResult(**found | {"run_dir": str(directory.path)})
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
 
 

@@ -9,9 +9,12 @@ from typing import Any
 
 import filelock
 
+from cagat.bounded_file import read_bounded
 from cagat.errors import CagatError
 from cagat.training.trainer import Epoch
 from cagat.whole_file import disk_errors, put_whole, remove_leftovers
+
+_LARGEST_METRICS = 2**28  # Two million epochs.
 
 
 class RunError(CagatError):
@@ -81,9 +84,9 @@ class RunDirectory:
             RunError: The record is damaged, or cannot be read.
         """
         try:
-            lines = self.metrics.read_text(encoding="utf-8").splitlines() if self.metrics.exists() else []
+            lines = read_bounded(self.metrics, _LARGEST_METRICS).decode().splitlines() if self.metrics.exists() else []
             return [_epoch(json.loads(line)) for line in lines]
-        except (ValueError, KeyError, TypeError, OSError) as error:
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             reason = f"cannot be read ({error.strerror})" if isinstance(error, OSError) else "is damaged"
             raise RunError(
                 f"{self.metrics}: {reason}. Have it written again from the checkpoint: cagat train --resume {self.path}"

@@ -1,16 +1,21 @@
 """The state of a run between two of its lives."""
 
 import logging
+import math
 import time
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from cagat import __version__
+from cagat.errors import CagatError
 from cagat.training.checkpoint import DamagedFileError, load_checkpoint, previous, save_checkpoint
 from cagat.training.config import TrainConfig
 from cagat.training.run_directory import RunDirectory, RunError
 from cagat.training.trainer import Trainer
+from cagat.training.trainer_state import check_state
+from cagat.whole_file import disk_errors
 
 _logger = logging.getLogger(__name__)
 
@@ -38,6 +43,7 @@ class SavedState:
         self._graph = graph
         self._saved_at = time.perf_counter()
         self._took = 0.0
+        self._last_is_bad = False
 
     def due(self, every: float) -> bool:
         """Whether so many seconds have passed, or more where saving would else take too large a share of the time."""
@@ -47,6 +53,11 @@ class SavedState:
     def save(self, trainer: Trainer, seconds: float) -> None:
         """Save the state; the state before it is kept, too."""
         started = time.perf_counter()
+        if self._last_is_bad:
+            # It must not take the place of the good one before it.
+            with disk_errors(self._directory.checkpoint):
+                self._directory.checkpoint.unlink(missing_ok=True)
+            self._last_is_bad = False
         state = {
             "trainer": trainer.state_dict(),
             "config": self._decisive,
@@ -64,43 +75,59 @@ class SavedState:
 
         Raises:
             RunError: The configuration or the graph is not that of the saved state.
-            DamagedFileError: Neither the last state nor the one before it can be read.
+            DamagedFileError: Neither the last state nor the one before it can be read, or is one of this run.
         """
-        state = self._read()
-        if state is None:
+        path = self._directory.checkpoint
+        if not path.exists() and not previous(path).exists():
+            if self._directory.config.exists():
+                _logger.warning("%s: there is no checkpoint, so the run starts from the beginning.", path)
             return False
-        for key in self._decisive | dict.fromkeys(state["config"]):
-            value, was = self._decisive.get(key), state["config"].get(key)
+        try:
+            self._load(path, trainer)
+        except DamagedFileError as error:
+            if not previous(path).exists():
+                raise
+            self._load(previous(path), trainer)
+            self._last_is_bad = True
+            _logger.warning("%s Going on from the one before it, %s.", error, previous(path).name)
+        return True
+
+    def _load(self, path: Path, trainer: Trainer) -> None:
+        """Put the trainer into the state of a file, or raise: a seal says only that the file is as it was sealed."""
+        state = load_checkpoint(path)
+        try:
+            self._require_same(state["config"], state["graph"])
+            seconds = state["seconds"]
+            if not isinstance(seconds, float) or not 0 <= seconds < math.inf:
+                raise ValueError("the seconds it took are no number")
+            check_state(state["trainer"], trainer)
+            trainer.load_state_dict(state["trainer"])
+            versions = state["versions"]
+        except CagatError:
+            raise
+        except Exception as error:  # Whatever another form than ours makes torch and Python raise.
+            reason = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+            raise DamagedFileError(
+                f"{path}: is no checkpoint of this run ({reason}). Put the right one back, or start a new run: "
+                "cagat train --config CONFIG --out OTHER"
+            ) from error
+        if versions != _versions():
+            _logger.warning("The run was started with %s: bits may differ from here on.", versions)
+        self.seconds, self.epoch = seconds, len(trainer.history)
+
+    def _require_same(self, config: dict[str, Any], graph: str) -> None:
+        for key in self._decisive | dict.fromkeys(config):
+            value, was = self._decisive.get(key), config.get(key)
             if value != was:
                 raise RunError(
                     f"{self._directory.config}: {key} is {value!r} now, but was {was!r} when the run was started. Put "
                     "it back, or start a new run: cagat train --config CONFIG --out OTHER"
                 )
-        if state["graph"] != self._graph:
+        if graph != self._graph:
             raise RunError(
                 f"{self._directory.path}: the graph is not the one that the run was started with. Bring that back, or "
                 "start a new run."
             )
-        if state["versions"] != _versions():
-            _logger.warning("The run was started with %s: bits may differ from here on.", state["versions"])
-        trainer.load_state_dict(state["trainer"])
-        self.seconds, self.epoch = state["seconds"], len(trainer.history)
-        return True
-
-    def _read(self) -> dict[str, Any] | None:
-        path = self._directory.checkpoint
-        if not path.exists() and not previous(path).exists():
-            if self._directory.config.exists():
-                _logger.warning("%s: there is no checkpoint, so the run starts from the beginning.", path)
-            return None
-        try:
-            return load_checkpoint(path)
-        except DamagedFileError as error:
-            if not previous(path).exists():
-                raise
-            state = load_checkpoint(previous(path))
-            _logger.warning("%s Going on from the one before it, %s.", error, previous(path).name)
-            return state
 
 
 def _versions() -> dict[str, str]:

@@ -73,6 +73,9 @@ class Trainer:
         val: The validation nodes and their classes.
         options: How to fit.
         plan: How an epoch goes over the graph. (default: all of it in every step)
+
+    Attributes:
+        optimizer: Adam, or ``None`` for a model that is solved at once.
     """
 
     def __init__(
@@ -91,10 +94,10 @@ class Trainer:
         self.history: list[Epoch] = []
         self._train = train
         self._stopping = EarlyStopping(self.options.patience)
-        self._optimizer: torch.optim.Adam | None = None
+        self.optimizer: torch.optim.Adam | None = None
         if not model.solved_at_once:
             groups = model.parameter_groups(self.options.weight_decay)
-            self._optimizer = torch.optim.Adam(groups, lr=self.options.lr)
+            self.optimizer = torch.optim.Adam(groups, lr=self.options.lr)
 
     @property
     def finished(self) -> bool:
@@ -150,7 +153,7 @@ class Trainer:
         return {
             "model": self.model.state_dict(),
             "training": self.model.training_state(),
-            "optimizer": None if self._optimizer is None else self._optimizer.state_dict(),
+            "optimizer": None if self.optimizer is None else self.optimizer.state_dict(),
             "stopping": self._stopping.state_dict(),
             "history": torch.tensor([epoch[1:] for epoch in self.history], dtype=torch.float64),
             "random": {"cpu": torch.get_rng_state(), "cuda": cuda},
@@ -160,8 +163,8 @@ class Trainer:
         """Go on where :meth:`state_dict` was called: what follows is the same to the bit."""
         self.model.load_state_dict(state["model"])
         self.model.load_training_state(state["training"])
-        if self._optimizer is not None:
-            self._optimizer.load_state_dict(state["optimizer"])
+        if self.optimizer is not None:
+            self.optimizer.load_state_dict(state["optimizer"])
         self._stopping.load_state_dict(state["stopping"])
         self.history = [Epoch(number, *values) for number, values in enumerate(state["history"].tolist(), 1)]
         torch.set_rng_state(state["random"]["cpu"])
@@ -170,7 +173,7 @@ class Trainer:
 
     def _learn(self, number: int) -> float:
         self.model.train()
-        if self._optimizer is None:
+        if self.optimizer is None:
             self.model.solve(self.inputs, self._train)
             self.model.eval()
             with torch.no_grad():
@@ -181,11 +184,11 @@ class Trainer:
             value = self.plan.value(loss)
             known = self.plan.every_process_knows_each_loss
             losses.append(_checked(value, "training loss", number) if known else value.item())
-            self._optimizer.zero_grad()
+            self.optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             self.plan.gradients_are_there()
-            self._optimizer.step()
-        self.plan.epoch_is_over(self._optimizer)
+            self.optimizer.step()
+        self.plan.epoch_is_over(self.optimizer)
         return _checked(torch.tensor(self.plan.mean(losses), dtype=torch.float64), "training loss", number)
 
 

@@ -10,9 +10,18 @@ import safetensors
 import safetensors.torch
 import torch
 
+from cagat.bounded_file import open_regular, read_bounded, size_of
+from cagat.memory import OutOfMemoryError, require_memory
 from cagat.models import NodeClassifier, create
 from cagat.training.checkpoint import DamagedFileError
 from cagat.whole_file import put_whole
+
+_LENGTH_BYTES = 8
+_LONGEST_HEAD = 2**25
+_LONGEST_CHECKSUM = 10_000
+_METADATA = "__metadata__"
+# The file, its tensors, and the model.
+_MEMORY = 3
 
 
 @dataclass(frozen=True)
@@ -54,26 +63,26 @@ def read_weights(path: Path) -> tuple[NodeClassifier, Description]:
 
     Raises:
         DamagedFileError: The file is not what was written, by its checksum or by its form.
+        OutOfMemoryError: It is too large.
     """
     try:
-        content = path.read_bytes()
-        known = _checksum(path).read_text(encoding="ascii", errors="replace").split()[:1]
-    except OSError as error:
-        raise DamagedFileError(f"{error.filename}: cannot be read ({error.strerror}). {_remedy(path)}") from error
-    if [hashlib.sha256(content).hexdigest()] != known:
-        raise DamagedFileError(
-            f"{path}: is damaged, its sha256 is not the one in {_checksum(path).name}. {_remedy(path)}"
-        )
-    try:
+        head, known = _head(path), _known_digest(path)
+        description = _described(head)
+        content = _content(path)
+        if hashlib.sha256(content).hexdigest() != known:
+            raise DamagedFileError(
+                f"{path}: is damaged, its sha256 is not the one in {_checksum(path).name}. {_remedy(path)}"
+            )
         weights = safetensors.torch.load(content)
-        description = Description(**json.loads(_head(content)["__metadata__"]["cagat"]))
         # Making the model draws weights that are thrown away; the caller's random numbers shall not notice.
         with torch.random.fork_rng(devices=[]):
-            model = create(
-                description.model, description.in_channels, len(description.classes), **description.hyperparameters
-            )
+            model = _made(description)
         model.load_state_dict(weights)
-    except (safetensors.SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+    except OSError as error:
+        raise DamagedFileError(f"{error.filename}: cannot be read ({error.strerror}). {_remedy(path)}") from error
+    except (DamagedFileError, OutOfMemoryError):
+        raise
+    except Exception as error:  # Whatever a description of another form than ours makes torch and Python raise.
         raise DamagedFileError(f"{path}: holds no weights of cagat ({error}). {_remedy(path)}") from error
     model.eval()
     return model, description
@@ -82,17 +91,59 @@ def read_weights(path: Path) -> tuple[NodeClassifier, Description]:
 def weights_are_whole(path: Path) -> bool:
     """Whether a file of weights is there and has the digest that is written beside it."""
     try:
-        known = _checksum(path).read_text(encoding="ascii", errors="replace").split()[:1]
-        return [hashlib.sha256(path.read_bytes()).hexdigest()] == known
-    except OSError:
+        _head(path)
+        return hashlib.sha256(_content(path)).hexdigest() == _known_digest(path)
+    except Exception:  # Whatever a head of another form than ours makes Python raise.
         return False
 
 
-def _head(content: bytes) -> dict[str, Any]:
+def _head(path: Path) -> dict[str, Any]:
     """The head of a safetensors file: its length in eight bytes, then JSON."""
-    length = int.from_bytes(content[:8], "little")
-    head: dict[str, Any] = json.loads(content[8 : 8 + length])
+    with open_regular(path) as stream:
+        length = int.from_bytes(stream.read(_LENGTH_BYTES), "little")
+        if length > min(_LONGEST_HEAD, size_of(stream)):
+            raise ValueError(f"its head says that it has {length} bytes")
+        head: dict[str, Any] = json.loads(stream.read(length))
+        # What follows is as long as the head says, and no longer.
+        tensors = [value["data_offsets"][1] for name, value in head.items() if name != _METADATA]
+        size = _LENGTH_BYTES + length + max(tensors, default=0)
+        if size != size_of(stream):
+            raise ValueError(f"it has {size_of(stream)} bytes, but {size} by its head")
     return head
+
+
+def _described(head: dict[str, Any]) -> Description:
+    """The description in the head, if the model that it describes has the tensors that the head lists.
+
+    The model is made without any memory for that, so that no description can ask for more than the file has.
+    """
+    description = Description(**json.loads(head[_METADATA]["cagat"]))
+    shapes = {name: tuple(value["shape"]) for name, value in head.items() if name != _METADATA}
+    if description.hyperparameters.get("layers", 1) > max(1, len(shapes)):
+        raise ValueError(f"it says that the model has {description.hyperparameters['layers']} layers")
+    with torch.device("meta"):
+        planned = {name: tuple(tensor.shape) for name, tensor in _made(description).state_dict().items()}
+    # What is empty in a new model, such as the labels to be propagated, is as long as was saved.
+    empty = {name for name, shape in planned.items() if 0 in shape}
+    if planned.keys() != shapes.keys() or any(planned[name] != shapes[name] for name in planned.keys() - empty):
+        raise ValueError("its tensors are not those of the model that it describes")
+    return description
+
+
+def _made(description: Description) -> NodeClassifier:
+    classes = len(description.classes)
+    return create(description.model, description.in_channels, classes, **description.hyperparameters)
+
+
+def _content(path: Path) -> bytes:
+    size = path.stat().st_size
+    require_memory(_MEMORY * size, f"{path}: reading it", "Use a machine with more memory.")
+    return read_bounded(path, size)
+
+
+def _known_digest(path: Path) -> str:
+    text = read_bounded(_checksum(path), _LONGEST_CHECKSUM).decode("ascii", errors="replace")
+    return next(iter(text.split()), "")
 
 
 def _checksum(path: Path) -> Path:

@@ -8,6 +8,8 @@ import pytest
 import torch
 
 from cagat.data import load
+from cagat.data.tables.layout import edge_layout
+from cagat.data.tables.reader import read_table
 from cagat.errors import DatasetError
 
 EDGES = "source,target\nann,bob\nbob,cat\ncat,ann\ncat,dan\n"
@@ -210,3 +212,72 @@ def test_many_blocks_give_one_graph(tmp_path, monkeypatch):
     data = load(tmp_path)
     found = {(int(data.node_names[s]), int(data.node_names[t])) for s, t in data.edge_index.T.tolist()}
     assert found == {(s, t) for s, t in [*pairs.tolist(), *pairs[:, ::-1].tolist()] if s != t}
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()], ids=str)
+def test_long_names_are_held_once_whatever_their_type(tmp_path, kind):
+    long = "a" * 1_000_000
+    names = pa.array([long, "b"], pa.large_string()).cast(kind)
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 1] * 1500, pa.int32()), names)
+    table = pa.table({"source": column, "target": column})
+    # Without the schema of Arrow, which would have texts read as they were written: with each text once.
+    pyarrow.parquet.write_table(table, tmp_path / "edges.parquet", store_schema=False)
+    if pa.types.is_large_string(kind):
+        rows = pa.table({"source": pa.array([long] * 200, kind), "target": pa.array(["b"] * 200, kind)})
+        pyarrow.parquet.write_table(rows, tmp_path / "edges.parquet", row_group_size=100)
+    pool = pa.default_memory_pool()
+    before = pool.bytes_allocated()
+    table, _ = read_table(tmp_path / "edges.parquet", edge_layout)
+    assert pool.bytes_allocated() - before < 2**24
+    assert load(tmp_path).node_names == [long, "b"]
+
+
+def test_texts_that_unpack_to_very_much_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("cagat.data.memory._BOMB_BYTES", 2**24)
+    texts = pa.array([f"{number}" + "a" * 100_000 for number in range(300)])
+    table = pa.table({"source": texts, "target": texts})
+    pyarrow.parquet.write_table(table, tmp_path / "edges.parquet", compression="zstd", use_dictionary=False)
+    assert (tmp_path / "edges.parquet").stat().st_size < 100_000
+    with pytest.raises(DatasetError, match="300 rows of 2 columns would unpack to"):
+        load(tmp_path)
+
+
+def test_sizes_that_a_file_tells_of_itself_are_not_believed(tmp_path, monkeypatch):
+    monkeypatch.setattr("cagat.data.memory._BOMB_BYTES", 2**24)
+    monkeypatch.setattr("cagat.data.tables.reader._unpacked_bytes", lambda *arguments: 0)
+    texts = pa.array([f"{number}" + "a" * 100_000 for number in range(300)])
+    table = pa.table({"source": texts, "target": texts})
+    pyarrow.parquet.write_table(
+        table, tmp_path / "edges.parquet", compression="zstd", use_dictionary=False, row_group_size=10
+    )
+    with pytest.raises(DatasetError, match="300 rows of 2 columns would unpack to"):
+        load(tmp_path)
+
+
+def test_very_many_columns_are_refused(tmp_path, monkeypatch):
+    names = [f"x{number}" for number in range(60_000)]
+    text = ",".join(["node", *names]) + "\n" + ",".join(["ann", *(["1"] * len(names))]) + "\n"
+    with pytest.raises(
+        DatasetError, match=r"features\.csv: has 60001 columns.* Use fewer; .*node,feature,value.*\.npz"
+    ):
+        load(folder(tmp_path / "csv", edges=EDGES, features=text))
+    monkeypatch.setattr("cagat.data.tables.reader._MOST_COLUMNS", 2)
+    table = pa.table({"node": ["ann"], "x": [1], "y": [2]})
+    with pytest.raises(DatasetError, match=r"features\.parquet: has 3 columns"):
+        load(
+            folder(tmp_path / "parquet", edges_parquet=pa.table({"source": [1], "target": [2]}), features_parquet=table)
+        )
+
+
+def test_a_matrix_that_does_not_fit_is_refused(tmp_path, monkeypatch):
+    path = folder(tmp_path, edges=EDGES, features=FEATURES)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 60}))
+    with pytest.raises(DatasetError, match=r"a matrix of 4 nodes and 2 features would need .*node,feature,value"):
+        load(path)
+
+
+def test_parquet_texts_that_are_not_utf8(tmp_path):
+    offsets = pa.py_buffer(np.array([0, 1, 2], dtype=np.int32))
+    names = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"\xffa")])
+    with pytest.raises(DatasetError, match=r"edges\.parquet, column 'source': names are not UTF-8"):
+        load(folder(tmp_path, edges_parquet=pa.table({"source": names, "target": ["a", "b"]})))

@@ -33,7 +33,10 @@ def as_codes(what: str, column: Any, *, may_be_missing: bool = False) -> tuple[l
     if column.num_chunks == 0:
         return [], np.empty(0, dtype=np.int64)
     column = column.unify_dictionaries()
-    found = pc.utf8_trim_whitespace(_texts(what, column.chunk(0).dictionary)).to_pylist()
+    try:
+        found = pc.utf8_trim_whitespace(_texts(what, column.chunk(0).dictionary)).to_pylist()
+    except pa.ArrowInvalid as error:
+        raise DatasetError(f"{what}: names are not UTF-8 ({error}). Write them as such.") from error
     rows = np.concatenate([chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False) for chunk in column.chunks])
     return _compact(found, rows.astype(np.int64))
 

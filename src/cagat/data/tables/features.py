@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from cagat.data.memory import require_memory
 from cagat.data.raw_graph import Features
 from cagat.data.tables.columns import in_order
 from cagat.data.tables.given import GivenTable
@@ -17,6 +18,11 @@ def feature_matrix(given: GivenTable, rows: NDArray[np.int64], count: int) -> tu
     if len(given.layout.texts) == 2:
         return _sparse_features(given, rows, count)
     columns = given.layout.numbers
+    require_memory(
+        f"{given.what}: a matrix of {count} nodes and {len(columns)} features",
+        4 * count * len(columns),
+        "Write the features that are not zero as node,feature,value.",
+    )
     matrix = np.zeros((count, len(columns)), dtype=np.float32)
     for place, column in enumerate(columns):
         matrix[rows, place] = given.numbers(column)

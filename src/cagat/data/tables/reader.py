@@ -21,6 +21,7 @@ _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 SUFFIXES = (*_DELIMITERS, ".parquet")
 _BLOCK_BYTES = 2**24
 _LONGEST_HEADER = 2**24
+_MOST_COLUMNS = 50_000
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 
@@ -49,6 +50,7 @@ def _read_text(path: Path, find_layout: FindLayout) -> tuple[Any, Layout]:
     delimiter = _DELIMITERS[path.suffix.lower()]
     with path.open(encoding="utf-8-sig", newline="") as stream:
         first = stream.readline(_LONGEST_HEADER)
+    _require_few(path, first.count(delimiter) + 1)
     if not first.strip():
         raise DatasetError(f"{path}: the file is empty, or its first line is. The first line must name the columns.")
     header = [cell.strip() for cell in next(csv.reader([first], delimiter=delimiter))]
@@ -81,15 +83,51 @@ def _wrong_cell(path: Path, layout: Layout, error: Exception) -> DatasetError:
 
 def _read_parquet(path: Path, find_layout: FindLayout) -> tuple[Any, Layout]:
     file = pyarrow.parquet.ParquetFile(path)
+    _require_few(path, len(file.schema_arrow.names))
     layout = _checked(path, find_layout(str(path), file.schema_arrow.names))
-    rows, columns = file.metadata.num_rows, len(layout.columns)
-    require_plausible(f"{path}: {rows} rows of {columns} columns", 8 * rows * columns, path.stat().st_size)
-    require_memory(f"{path}: {rows} rows of {columns} columns", 8 * rows * columns, "Use a machine with more memory.")
     wanted = [*layout.texts, *layout.numbers]
-    texts = [column for column in layout.texts if pa.types.is_string(file.schema_arrow.field(column).type)]
-    file = pyarrow.parquet.ParquetFile(path, read_dictionary=texts)
-    batches = list(file.iter_batches(columns=wanted))
-    return (pa.Table.from_batches(batches) if batches else file.schema_arrow.empty_table()), layout
+    what = f"{path}: {file.metadata.num_rows} rows of {len(wanted)} columns"
+    needed = _unpacked_bytes(path, file, wanted)
+    require_plausible(what, needed, path.stat().st_size)
+    require_memory(what, needed, "Use a machine with more memory.")
+    file = pyarrow.parquet.ParquetFile(path, read_dictionary=_texts(file, wanted))
+    tables: list[Any] = []
+    for number in range(file.num_row_groups):
+        # One group after the other, since the sizes that a file tells of itself may be wrong.
+        tables.append(file.read_row_group(number, columns=wanted))
+        require_plausible(what, sum(table.nbytes for table in tables), path.stat().st_size)
+    return (pa.concat_tables(tables) if tables else file.schema_arrow.empty_table()), layout
+
+
+def _texts(file: Any, wanted: Sequence[str]) -> list[str]:
+    """The columns of texts of whatever type, which are to be read with each text once, however often it is there."""
+    columns = map(file.schema.column, range(len(file.schema)))
+    return [column.path for column in columns if column.physical_type == "BYTE_ARRAY" and column.path in wanted]
+
+
+def _unpacked_bytes(path: Path, file: Any, wanted: Sequence[str]) -> int:
+    """An estimate of the memory for some columns: a number, or that of its text, for each row, and the texts."""
+    texts, row = set(_texts(file, wanted)), 0
+    for column in wanted:
+        kind = file.schema_arrow.field(column).type
+        if pa.types.is_nested(kind):
+            raise DatasetError(
+                f"{path}, column {column!r}: holds {kind}, but names are texts or whole numbers, and all else numbers."
+            )
+        # A column without any value has a type without a width.
+        row += 4 if column in texts or pa.types.is_null(kind) else kind.bit_width // 8 + 4
+    groups = map(file.metadata.row_group, range(file.num_row_groups))
+    chunks = (group.column(place) for group in groups for place in range(group.num_columns))
+    told = sum(chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema in texts)
+    return int(file.metadata.num_rows * row + told)
+
+
+def _require_few(path: Path, columns: int) -> None:
+    if columns > _MOST_COLUMNS:
+        raise DatasetError(
+            f"{path}: has {columns} columns, but no more than {_MOST_COLUMNS} are read. Use fewer; or write the "
+            "features that are not zero as node,feature,value, or all of them to an .npz file."
+        )
 
 
 def _checked(path: Path, layout: Layout) -> Layout:
