@@ -339,6 +339,18 @@ def test_nothing_to_resume(tmp_path):
         TrainedRun(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "change", [{"test_accuracy": "high"}, {"epochs": [3]}, {"seconds": None}, {"labels_per_class": {}}]
+)
+def test_a_result_whose_numbers_are_none_is_written_again(change, unbroken, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(unbroken, run)
+    whole = json.loads((run / "result.json").read_text())
+    (run / "result.json").write_text(json.dumps(whole | change))
+    assert Run.resume(run).train().test_accuracy == whole["test_accuracy"]
+    assert json.loads((run / "result.json").read_text())["epochs"] == whole["epochs"]
+
+
 def test_another_configuration_is_not_resumed(tmp_path):
     stop_at_once(start(tmp_path / "run"))
     before = (tmp_path / "run" / "config.yaml").read_bytes()

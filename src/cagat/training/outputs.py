@@ -40,6 +40,13 @@ class RunResult:
     seconds: float
     run_dir: str
 
+    @property
+    def is_sound(self) -> bool:
+        """Whether the numbers are numbers, as they need not be in a file."""
+        numbers = [self.seed, self.epochs, self.best_epoch, self.val_loss, self.val_accuracy, self.seconds]
+        numbers += [number for number in (self.test_accuracy, self.labels_per_class) if number is not None]
+        return all(isinstance(number, (int, float)) for number in numbers)
+
 
 def write_outputs(
     directory: RunDirectory, config: TrainConfig, problem: Problem, trainer: Trainer, seconds: float
@@ -89,7 +96,8 @@ def read_result(directory: RunDirectory) -> RunResult | None:
         return None
     try:
         found: dict[str, Any] = json.loads(read_bounded(directory.result, _LARGEST_RESULT))
-        return RunResult(**found | {"run_dir": str(directory.path)})
+        result = RunResult(**found | {"run_dir": str(directory.path)})
+        return result if result.is_sound else None
     except (OSError, ValueError, TypeError, RecursionError):
         return None
 
