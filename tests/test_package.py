@@ -26,13 +26,14 @@ MAY_IMPORT = {
     "configs": set(),
     "reference": set(),
     "memory": set(),
+    "bounded_file": set(),
     "whole_file": set(),
     "zip_seal": set(),
     "errors": set(),
     "look": set(),
     "cli": {"distributed", "explore", "experiments", "training", "models", "nn", "diffusion", "kernels", "data"},
 }
-EVERYWHERE = {"errors", "look", "memory", "whole_file", "zip_seal"}
+EVERYWHERE = {"bounded_file", "errors", "look", "memory", "whole_file", "zip_seal"}
 
 
 def rooms_imported_by(source: Path) -> set[str]:

@@ -73,7 +73,7 @@ def test_a_flag_wins_over_the_file_and_the_file_over_the_preset(tmp_path):
     done = cagat("train", "--config", "c.yaml", "--epochs", 1, "--no-feedback", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     written = yaml.safe_load((tmp_path / "here" / "config.yaml").read_text())
-    assert (written["epochs"], written["lam"], written["alpha"], written["feedback"]) == (1, 0.9, 0.4, False)
+    assert (written["epochs"], written["lam"], written["alpha"], written["feedback"]) == (1, 0.9, 0.58, False)
 
 
 def test_every_flag_of_the_contract_is_there(monkeypatch):

@@ -36,7 +36,7 @@ def found(tmp_path_factory) -> Search:
 
 
 def test_the_preset_is_tried_first(found):
-    preset = TrainConfig.from_values({})
+    preset = TrainConfig.from_values({"preset": "paper"})
     first = found.study.trials[0].params
     assert {key: getattr(preset, key) for key in first} == first
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 # The presets `tuned` were searched for on validation nodes of other splits (docs/reproduction.md), with equal effort.
 _SHOWN = {
-    "GAT, its authors' preset": ("gat", "authors"),
+    "GAT, authors' preset": ("gat", "authors"),
     "GAT, tuned": ("gat", "tuned"),
-    "CaGAT, the paper's coefficients": ("cagat", "paper"),
+    "CaGAT, paper's preset": ("cagat", "paper"),
     "CaGAT, tuned": ("cagat", "tuned"),
 }
 
