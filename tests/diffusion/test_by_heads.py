@@ -31,3 +31,13 @@ def test_groups_of_heads_are_all_heads(monkeypatch, reading, learnt):
 def test_one_head_is_the_least():
     assert heads_at_a_time(torch.empty(10**6, 8, 500, device="meta"), 20) == 1
     assert heads_at_a_time(torch.empty(10, 8, 8), 6) == 8
+
+
+def test_room_is_counted_for_the_steps_of_all_rounds(monkeypatch):
+    counted = []
+    monkeypatch.setattr("cagat.diffusion.by_heads.heads_at_a_time", lambda Z, steps: counted.append(steps) or 1)
+    graph = CSRGraph.from_edge_index(torch.tensor([[0, 1], [1, 2]]), 3)
+    Z, G = torch.ones(3, 2, 1), torch.ones(graph.num_entries, 2)
+    with torch.no_grad():
+        features_by_heads(Z, G, graph, Coefficients(0.4, 0.3, 0.1), K=3, T=2)
+    assert counted == [6]
