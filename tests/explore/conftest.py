@@ -59,6 +59,7 @@ def run(tmp_path_factory, graph_folder) -> TrainedRun:
         hidden=4,
         heads=3,
         rounds=2,
+        steps=2,
         xi=0.05,
         feature_norm="none",
     )
