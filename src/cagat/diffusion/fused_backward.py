@@ -44,31 +44,38 @@ def rounds_backward(
 
 
 class _Backward:
+    """The steps of the gradient. Gradients at G and B are in the order of the transpose's entries.
+
+    In that order the inner products ``<D_i, V_j>`` are made while the rows of D are read for the products with the
+    transposes: a step on its own would read all rows of V once more.
+    """
+
     def __init__(
         self, problem: FusedProblem, program: RowProgram, kept: tuple[Tensor, Tensor, Tensor], G: Tensor
     ) -> None:
         self._problem, self._program, self._G = problem, program, G
         self._V, self._hidden, self._B = (tensor.unbind() for tensor in kept)
         self._dV = problem.rows(problem.depth + 1).unbind()
-        self._dG = problem.values()
         # What has been written, and is from then on added to.
-        self._has_dV, self._has_dG = [False] * (problem.depth + 1), problem.has_affinity
-        if self._has_dG:
-            self._dG.zero_()
+        self._has_dV = [False] * (problem.depth + 1)
+        self._dG = problem.values().zero_()
 
     def add(self, grad: Tensor) -> tuple[Tensor, Tensor]:
         problem, program = self._problem, self._program
         dH = problem.rows()
         program.to_rows(dH, grad, problem.order.nodes)
+        dG = problem.values()
         if problem.rounds == 0:
-            self._add_to_dG([dH], [self._V[0]], problem.lam)
+            # With one product alone it costs more to bring dG into the order of the rows than to read V for it.
+            program.inner(dG, dH, self._V[0], scale_x=problem.lam, wait=False)
             if problem.lam != 1:
                 program.combine(self._dV[0], dH, 1 - problem.lam)
-                self._has_dV[0] = True
-            self._add_to_dV(0, self._G, dH, problem.lam)
+            add = self._dV[0] if problem.lam != 1 else None
+            program.aggregate(self._dV[0], values=self._G, y=dH, scale_y=problem.lam, add=add, transpose=True)
         else:
             self._walk(dH)
-        return self._dV[0], self._dG
+            program.place(dG, self._dG, problem.order.pattern.perm_t)
+        return self._dV[0], dG
 
     def _walk(self, dH: Tensor) -> None:
         problem, program = self._problem, self._program
@@ -81,77 +88,75 @@ class _Backward:
         self._has_dV[0] = True
         for r in range(problem.rounds, 0, -1):
             D_before = buffers[(r - 1) % 2]
-            self._steps(r, D, D_before)
-            self._affinity(r, D, D_before)
+            if problem.has_affinity:
+                dB = problem.values().zero_()
+                self._steps(r, D, D_before, self._B[r - 1], 1.0, dB, 1.0)
+                self._affinity(r, dB, D_before)
+            else:
+                self._steps(r, D, D_before, self._G, 1 - problem.alpha, self._dG, 1 - problem.alpha)
             D = D_before
         self._start(D)
         for level in range(problem.depth, 0, -1):
             program.aggregate(self._dV[level - 1], x=self._dV[level], add=self._dV[level - 1])
 
-    def _steps(self, r: int, D: Levels, D_before: Levels) -> None:
+    def _steps(
+        self, r: int, D: Levels, D_before: Levels, values: Tensor, share: float, products: Tensor, weight: float
+    ) -> None:
         """Through the steps of a round, from its end to its start."""
         problem = self._problem
-        values, share = (self._B[r - 1], 1.0) if problem.has_affinity else (self._G, 1 - problem.alpha)
         blocks, steps = problem.blocks(r), problem.steps
         for step in range(steps):
             for block in range(blocks):
-                level, wait = block * steps + step, block == blocks - 1
-                if not problem.has_context:
-                    self._add_to_dV(0, values, D[0], share)
-                    continue
-                start = block + 1 if r == 1 else (block + 1) * steps
-                self._program.aggregate_twice(
-                    D[level + 1] if step < steps - 1 else D_before[start],
-                    self._dV[level],
-                    D[level],
-                    values,
-                    scale_x=problem.alpha,
-                    scale_y=share,
-                    add=self._dV[level] if self._has_dV[level] else None,
-                    transpose=True,
-                    wait=wait,
-                )
-                self._has_dV[level] = True
+                level = block * steps + step
+                out = None
+                if problem.has_context:
+                    start = block + 1 if r == 1 else (block + 1) * steps
+                    out = D[level + 1] if step < steps - 1 else D_before[start]
+                self._product(level, D[level], values, share, products, weight, out)
 
-    def _affinity(self, r: int, D: Levels, D_before: Levels) -> None:
+    def _affinity(self, r: int, dB: Tensor, D_before: Levels) -> None:
         """From a round's matrix B to G, and to the features of the round before."""
         problem, program, lam = self._problem, self._program, self._problem.lam
-        levels = range(problem.levels(r))
-        if not problem.has_affinity:
-            self._add_to_dG([D[level] for level in levels], [self._V[level] for level in levels], 1 - problem.alpha)
-            return
-        dB, part, H = problem.values(), problem.rows(), self._hidden[r - 1]
-        for level in levels:
-            is_last = level == levels[-1]
-            program.inner(
-                dB,
-                D[level],
-                self._V[level],
-                add=dB if level > 0 else None,
-                out2=self._dG if is_last else None,
-                scale_y=1 - problem.alpha,
-            )
-        scale = lam * problem.xi
-        program.aggregate(part, values=dB, y=H, scale_y=scale, transpose=True)
-        program.aggregate(D_before[0], values=dB, y=H, scale_y=scale, add=part)
+        H, scale = self._hidden[r - 1], lam * problem.xi
+        program.add_values(self._dG, dB, 1 - problem.alpha, wait=False)
+        if program.is_symmetric:
+            program.aggregate_both(D_before[0], dB, H, scale)
+        else:
+            by_rows, part = problem.values(), problem.rows()
+            program.place(by_rows, dB, problem.order.pattern.perm_t)
+            program.aggregate(part, values=by_rows, y=H, scale_y=scale, transpose=True)
+            program.aggregate(D_before[0], values=by_rows, y=H, scale_y=scale, add=part)
         # D is lam dH, and Z has the share 1 - lam in H.
         program.combine(self._dV[0], D_before[0], (1 - lam) / lam, add=self._dV[0])
 
     def _start(self, D: Levels) -> None:
         """Where the rounds start, with G."""
         problem = self._problem
-        blocks = range(0 if problem.has_affinity else 1, problem.rounds + 1 if problem.has_context else 1)
-        for block in blocks:
-            self._add_to_dV(block * problem.steps, self._G, D[block], 1.0)
-        self._add_to_dG([D[block] for block in blocks], [self._V[block * problem.steps] for block in blocks], 1.0)
+        for block in range(0 if problem.has_affinity else 1, problem.rounds + 1 if problem.has_context else 1):
+            self._product(block * problem.steps, D[block], self._G, 1.0, self._dG, 1.0)
 
-    def _add_to_dV(self, level: int, values: Tensor, D: Tensor, scale: float) -> None:
+    def _product(
+        self,
+        level: int,
+        D: Tensor,
+        values: Tensor,
+        share: float,
+        products: Tensor,
+        weight: float,
+        out: Tensor | None = None,
+    ) -> None:
+        """From D to the features of a level and to the entries of a matrix, and along the chain of D if it goes on."""
         dV = self._dV[level]
-        add = dV if self._has_dV[level] else None
-        self._program.aggregate(dV, values=values, y=D, scale_y=scale, add=add, transpose=True)
+        self._program.aggregate_inner(
+            out,
+            dV,
+            products,
+            D,
+            self._V[level],
+            values,
+            scale_x=self._problem.alpha,
+            scale_y=share,
+            add=dV if self._has_dV[level] else None,
+            scale_products=weight,
+        )
         self._has_dV[level] = True
-
-    def _add_to_dG(self, D: list[Tensor], V: list[Tensor], scale: float) -> None:
-        for ours, theirs in zip(D, V, strict=True):
-            self._program.inner(self._dG, ours, theirs, scale_x=scale, add=self._dG if self._has_dG else None)
-            self._has_dG = True

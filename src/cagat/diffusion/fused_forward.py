@@ -45,6 +45,26 @@ def fused_forward(problem: FusedProblem, Z: Tensor, G: Tensor) -> FusedResult:
     return run_rounds(problem, program, chain, G)
 
 
+_Product = tuple[Tensor, float, Tensor | None]
+
+
+def _link(
+    program: RowProgram, V: Tensor, following: Tensor | None, G: Tensor, product: _Product | None, scale_add: float
+) -> None:
+    """A link of the chain, and the product with G that is wanted of its features: out, its scale, what is added."""
+    if product is None:
+        assert following is not None, "the chain ends where a product is wanted"
+        program.aggregate(following, x=V, transpose=True)
+        return
+    out, scale, add = product
+    if following is not None and program.is_symmetric:
+        program.aggregate_twice(following, out, V, G, scale_y=scale, add=add, scale_add=scale_add)
+        return
+    program.aggregate(out, values=G, y=V, scale_y=scale, add=add, scale_add=scale_add, wait=following is None)
+    if following is not None:
+        program.aggregate(following, x=V, transpose=True)
+
+
 def run_rounds(problem: FusedProblem, program: RowProgram, chain: Tensor, G: Tensor) -> FusedResult:
     """Add all rounds to a program that makes the first features of the chain, and the attention, and run it."""
     alpha, lam, xi = problem.alpha, problem.lam, problem.xi
@@ -52,14 +72,13 @@ def run_rounds(problem: FusedProblem, program: RowProgram, chain: Tensor, G: Ten
     kept_rounds = rounds if problem.has_affinity else 0
     H, kept_hidden, kept_B = problem.rows(), problem.rows(kept_rounds), problem.values(kept_rounds)
     V, hidden, B = chain.unbind(), kept_hidden.unbind(), kept_B.unbind()
-    for level in range(1, problem.depth + 1):
-        program.aggregate(V[level], x=V[level - 1], transpose=True)
-    if problem.has_affinity or rounds == 0:
-        first = hidden[0] if rounds else H
-        program.aggregate(first, values=G, y=V[0], scale_y=lam, add=V[0], scale_add=1 - lam)
     Y = [problem.rows() for _ in range(rounds if problem.has_context else 0)]
-    for block, start in enumerate(Y, 1):
-        program.aggregate(start, values=G, y=V[block * steps], wait=block == rounds)
+    # The products with G: those that the rounds start with, and the features before the first round.
+    products: dict[int, _Product] = {block * steps: (start, 1.0, None) for block, start in enumerate(Y, 1)}
+    if problem.has_affinity or rounds == 0:
+        products[0] = (hidden[0] if rounds else H, lam, V[0])
+    for level in range(problem.depth + 1):
+        _link(program, V[level], V[level + 1] if level < problem.depth else None, G, products.get(level), 1 - lam)
 
     spare: list[Tensor] = []
     for r in range(1, rounds + 1):

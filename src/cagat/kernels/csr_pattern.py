@@ -32,6 +32,9 @@ class CSRPattern:
         rowptr_t: As :attr:`rowptr`, for the transpose.
         col_t: As :attr:`col`, for the transpose.
         perm_t: The number of the entry that is the ``e``-th entry of the transpose.
+
+    If the pattern is symmetric, as that of an undirected graph is, the transpose's pointers and columns are the very
+    same tensors.
     """
 
     rowptr: Tensor
@@ -49,13 +52,11 @@ class CSRPattern:
         wide = max(num_rows, num_cols, row.numel()) > torch.iinfo(torch.int32).max
         dtype = torch.int64 if wide else torch.int32
         perm_t = torch.sort(col, stable=True).indices
-        return cls(
-            rowptr=_row_pointers(row, num_rows, dtype),
-            col=col.to(dtype),
-            rowptr_t=_row_pointers(col[perm_t], num_cols, dtype),
-            col_t=row[perm_t].to(dtype),
-            perm_t=perm_t.to(dtype),
-        )
+        rowptr, rowptr_t = _row_pointers(row, num_rows, dtype), _row_pointers(col[perm_t], num_cols, dtype)
+        columns, columns_t = col.to(dtype), row[perm_t].to(dtype)
+        if torch.equal(rowptr, rowptr_t) and torch.equal(columns, columns_t):
+            rowptr_t, columns_t = rowptr, columns
+        return cls(rowptr, columns, rowptr_t, columns_t, perm_t.to(dtype))
 
     @property
     def num_rows(self) -> int:
@@ -72,6 +73,12 @@ class CSRPattern:
         """The number of entries of the matrix."""
         return self.col.numel()
 
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether every entry has its mirror image, known by what the transpose shares and not by comparing."""
+        shares = (self.rowptr, self.rowptr_t), (self.col, self.col_t)
+        return all(own.data_ptr() == transposed.data_ptr() for own, transposed in shares)
+
     def rows(self) -> Tensor:
         """The row of each entry, as int64."""
         counts = self.rowptr.diff()
@@ -81,10 +88,6 @@ class CSRPattern:
 
     def to(self, device: torch.device | str) -> "CSRPattern":
         """The same pattern on another device."""
-        return CSRPattern(
-            self.rowptr.to(device),
-            self.col.to(device),
-            self.rowptr_t.to(device),
-            self.col_t.to(device),
-            self.perm_t.to(device),
-        )
+        rowptr, col = self.rowptr.to(device), self.col.to(device)
+        shared = (rowptr, col) if self.is_symmetric else (self.rowptr_t.to(device), self.col_t.to(device))
+        return CSRPattern(rowptr, col, *shared, self.perm_t.to(device))

@@ -31,11 +31,15 @@ class RowProgram:
         pattern: Where the entries are.
         weights: The shared weights, in the order of the entries and of the transpose's entries, if there are any.
         layout: How the features lie in their rows.
+
+    Attributes:
+        is_symmetric: Whether the pattern is, so that steps can read what both sides of it want at once.
     """
 
     def __init__(self, pattern: CSRPattern, weights: tuple[Tensor, Tensor] | None, layout: RowLayout) -> None:
         self._layout = layout
         self._last = max(0, pattern.num_entries - 1)
+        self.is_symmetric = pattern.is_symmetric
         self._threads = kernel_threads()
         self._kept: list[Any] = [pattern, weights]
         self._scales: dict[float, int] = {}
@@ -83,14 +87,77 @@ class RowProgram:
         scale_x: float | Tensor = 1.0,
         scale_y: float | Tensor = 1.0,
         add: Tensor | None = None,
-        transpose: bool = False,
-        wait: bool = True,
+        scale_add: float | Tensor = 1.0,
     ) -> None:
-        """``out = scale_x Abar x`` and ``out2 = scale_y [values] x + add``, reading x once."""
-        weight = self._weights[transpose]
+        """``out = scale_x Abar^T x`` and ``out2 = scale_y [values] x + scale_add add``, reading x once.
+
+        The pattern must be symmetric: only then both have their entries at the same places.
+        """
+        assert self.is_symmetric
         self._append(
-            Op.AGGREGATE_TWICE, wait, transpose, weight, values, x, None, add, out, out2, scale_x, scale_y, 1.0
+            Op.AGGREGATE_TWICE,
+            True,
+            False,
+            self._weights[True],
+            values,
+            x,
+            None,
+            add,
+            out,
+            out2,
+            scale_x,
+            scale_y,
+            scale_add,
         )
+
+    def aggregate_inner(
+        self,
+        out: Tensor | None,
+        out2: Tensor,
+        products: Tensor,
+        x: Tensor,
+        y: Tensor,
+        values: Tensor,
+        *,
+        scale_x: float | Tensor = 1.0,
+        scale_y: float | Tensor = 1.0,
+        add: Tensor | None = None,
+        scale_products: float | Tensor = 1.0,
+    ) -> None:
+        """The gradients of products, reading x once.
+
+        ``out = scale_x Abar^T x``, if it is wanted, ``out2 = scale_y [values]^T x + add``, and to ``products``, which
+        are in the order of the transpose's entries, the inner products of x and y times ``scale_products`` are added.
+        """
+        self._append(
+            Op.AGGREGATE_INNER,
+            True,
+            True,
+            self._weights[True],
+            values,
+            x,
+            y,
+            add,
+            out,
+            out2,
+            scale_x,
+            scale_y,
+            1.0,
+            products,
+            scale_products,
+        )
+
+    def aggregate_both(self, out: Tensor, values: Tensor, y: Tensor, scale_y: float | Tensor) -> None:
+        """``out = scale_y ([values] + [values]^T) y``, in one pass; the pattern must be symmetric.
+
+        The values may be in the order of the entries or of the transpose's entries: their sum is the same.
+        """
+        assert self.is_symmetric
+        self._append(Op.AGGREGATE_BOTH, True, True, 0, values, None, y, None, out, None, 1.0, scale_y, 1.0)
+
+    def add_values(self, out: Tensor, values: Tensor, scale: float | Tensor, wait: bool = True) -> None:
+        """``out += scale values``, both at the entries."""
+        self._append(Op.ADD_VALUES, wait, False, 0, None, values, None, None, out, None, scale, 1.0, 1.0)
 
     def inner(
         self,
@@ -101,12 +168,10 @@ class RowProgram:
         scale_x: float | Tensor = 1.0,
         add: Tensor | None = None,
         scale_add: float | Tensor = 1.0,
-        out2: Tensor | None = None,
-        scale_y: float | Tensor = 1.0,
         wait: bool = True,
     ) -> None:
-        """``out = scale_x p + scale_add add`` with the inner products p at the entries; ``out2 += scale_y out``."""
-        self._append(Op.INNER, wait, False, 0, None, x, y, add, out, out2, scale_x, scale_y, scale_add)
+        """``out = scale_x p + scale_add add`` with the inner products p at the entries."""
+        self._append(Op.INNER, wait, False, 0, None, x, y, add, out, None, scale_x, 1.0, scale_add)
 
     def combine(
         self,
@@ -224,6 +289,8 @@ class RowProgram:
         scale_x: float | Tensor,
         scale_y: float | Tensor,
         scale_add: float | Tensor,
+        products: Tensor | None = None,
+        scale_products: float | Tensor = 1.0,
     ) -> None:
         self._steps.append(
             (
@@ -233,6 +300,8 @@ class RowProgram:
                 weight,
                 *(self._address(tensor) for tensor in (values, x, y, add, out, out2)),
                 *(self._scale(scale) for scale in (scale_x, scale_y, scale_add)),
+                self._address(products),
+                self._scale(scale_products),
             )
         )
 

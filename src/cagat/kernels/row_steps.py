@@ -63,7 +63,7 @@ def aggregate(step: Any, start: int, stop: int, width: int, last: int, D: Any, L
 @inlined
 def aggregate_twice(step: Any, start: int, stop: int, width: int, last: int, D: Any, L: int, H: int) -> None:
     """See :attr:`~cagat.kernels.row_table.Op.AGGREGATE_TWICE`."""
-    rowptr, col, order = step[table.ROWPTR], step[table.COL], step[table.ORDER]
+    rowptr, col = step[table.ROWPTR], step[table.COL]
     weight, values, x, add, out, out2 = (
         step[table.WEIGHT],
         step[table.VALUES],
@@ -81,14 +81,79 @@ def aggregate_twice(step: Any, start: int, stop: int, width: int, last: int, D: 
             for e in range(first, end):
                 prefetch(x, index(col, min(e + _AHEAD, last)) * width + part, D, L)
                 row = load(x, index(col, e) * width + part, D, L)
-                place = e if order == 0 else index(order, e)
                 shared += tile(load(weight, e, D, 1), L) * row
-                own += tile(load(values, place * H, D, H), L) * row
+                own += tile(load(values, e * H, D, H), L) * row
             own = scale_y * own
             if add != 0:
                 own += scale_add * load(add, i * width + part, D, L)
             store(out, i * width + part, scale_x * shared)
             store(out2, i * width + part, own)
+
+
+@inlined
+def aggregate_inner(step: Any, start: int, stop: int, width: int, last: int, D: Any, L: int, H: int) -> None:
+    """See :attr:`~cagat.kernels.row_table.Op.AGGREGATE_INNER`."""
+    rowptr, col, order = step[table.ROWPTR], step[table.COL], step[table.ORDER]
+    weight, values, x, y, add, out, out2, products = (
+        step[table.WEIGHT],
+        step[table.VALUES],
+        step[table.X],
+        step[table.Y],
+        step[table.ADD],
+        step[table.OUT],
+        step[table.OUT2],
+        step[table.PRODUCTS],
+    )
+    scale_x, scale_y = tile(load(step[table.SCALE_X], 0, D, H), L), tile(load(step[table.SCALE_Y], 0, D, H), L)
+    scale_add = tile(load(step[table.SCALE_ADD], 0, D, H), L)
+    scale_products = load(step[table.SCALE_PRODUCTS], 0, D, H)
+    for i in range(start, stop):
+        first, end = index(rowptr, i), index(rowptr, i + 1)
+        for part in range(0, width, L):
+            shared, own, mine = zeros(D, L), zeros(D, L), load(y, i * width + part, D, L)
+            if out != 0:
+                for e in range(first, end):
+                    prefetch(x, index(col, min(e + _AHEAD, last)) * width + part, D, L)
+                    row = load(x, index(col, e) * width + part, D, L)
+                    shared += tile(load(weight, e, D, 1), L) * row
+                    own += tile(load(values, index(order, e) * H, D, H), L) * row
+                    store(products, e * H, load(products, e * H, D, H) + scale_products * fold(mine * row, H))
+                store(out, i * width + part, scale_x * shared)
+            else:
+                for e in range(first, end):
+                    prefetch(x, index(col, min(e + _AHEAD, last)) * width + part, D, L)
+                    row = load(x, index(col, e) * width + part, D, L)
+                    own += tile(load(values, index(order, e) * H, D, H), L) * row
+                    store(products, e * H, load(products, e * H, D, H) + scale_products * fold(mine * row, H))
+            own = scale_y * own
+            if add != 0:
+                own += scale_add * load(add, i * width + part, D, L)
+            store(out2, i * width + part, own)
+
+
+@inlined
+def aggregate_both(step: Any, start: int, stop: int, width: int, last: int, D: Any, L: int, H: int) -> None:
+    """See :attr:`~cagat.kernels.row_table.Op.AGGREGATE_BOTH`."""
+    rowptr, col, order = step[table.ROWPTR], step[table.COL], step[table.ORDER]
+    values, y, out = step[table.VALUES], step[table.Y], step[table.OUT]
+    scale_y = tile(load(step[table.SCALE_Y], 0, D, H), L)
+    for i in range(start, stop):
+        first, end = index(rowptr, i), index(rowptr, i + 1)
+        for part in range(0, width, L):
+            total = zeros(D, L)
+            for e in range(first, end):
+                prefetch(y, index(col, min(e + _AHEAD, last)) * width + part, D, L)
+                value = load(values, e * H, D, H) + load(values, index(order, e) * H, D, H)
+                total += tile(value, L) * load(y, index(col, e) * width + part, D, L)
+            store(out, i * width + part, scale_y * total)
+
+
+@inlined
+def add_values(step: Any, start: int, stop: int, D: Any, H: int) -> None:
+    """See :attr:`~cagat.kernels.row_table.Op.ADD_VALUES`."""
+    x, out, scale_x = step[table.X], step[table.OUT], load(step[table.SCALE_X], 0, D, H)
+    for e in range(index(step[table.ROWPTR], start), index(step[table.ROWPTR], stop)):
+        store(out, e * H, load(out, e * H, D, H) + scale_x * load(x, e * H, D, H))
 
 
 @inlined
@@ -107,32 +172,18 @@ def _product(step: Any, own: Any, i: int, e: int, width: int, last: int, D: Any,
 @inlined
 def inner(step: Any, start: int, stop: int, width: int, last: int, D: Any, L: int, H: int) -> None:
     """See :attr:`~cagat.kernels.row_table.Op.INNER`."""
-    rowptr, x, add, out, out2 = (
-        step[table.ROWPTR],
-        step[table.X],
-        step[table.ADD],
-        step[table.OUT],
-        step[table.OUT2],
-    )
-    scale_x, scale_y = load(step[table.SCALE_X], 0, D, H), load(step[table.SCALE_Y], 0, D, H)
-    scale_add = load(step[table.SCALE_ADD], 0, D, H)
+    rowptr, x, add, out = step[table.ROWPTR], step[table.X], step[table.ADD], step[table.OUT]
+    scale_x, scale_add = load(step[table.SCALE_X], 0, D, H), load(step[table.SCALE_ADD], 0, D, H)
     for i in range(start, stop):
         own, first, end = load(x, i * width, D, L), index(rowptr, i), index(rowptr, i + 1)
         # Which terms there are is asked once a row, and not at every entry.
-        if add == 0 and out2 == 0:
+        if add == 0:
             for e in range(first, end):
                 store(out, e * H, scale_x * _product(step, own, i, e, width, last, D, L, H))
-        elif out2 == 0:
-            for e in range(first, end):
-                product = scale_x * _product(step, own, i, e, width, last, D, L, H)
-                store(out, e * H, product + scale_add * load(add, e * H, D, H))
         else:
             for e in range(first, end):
                 product = scale_x * _product(step, own, i, e, width, last, D, L, H)
-                if add != 0:
-                    product += scale_add * load(add, e * H, D, H)
-                store(out, e * H, product)
-                store(out2, e * H, load(out2, e * H, D, H) + scale_y * product)
+                store(out, e * H, product + scale_add * load(add, e * H, D, H))
 
 
 @inlined

@@ -14,7 +14,7 @@ class Op(IntEnum):
     AGGREGATE_TWICE = 1
     """``out[i] = scale_x sum_e weight[e] x[j]`` and ``out2[i] = scale_y sum_e values[e] x[j] + scale_add add[i]``"""
     INNER = 2
-    """``out[e] = scale_x <x[i], y[j]> + scale_add add[e]``, for each head, and ``out2[e] += scale_y out[e]``"""
+    """``out[e] = scale_x <x[i], y[j]> + scale_add add[e]``, for each head"""
     COMBINE = 3
     """``out[i] = scale_x x[i] + scale_add add[i]``"""
     TO_ROWS = 4
@@ -37,6 +37,12 @@ class Op(IntEnum):
     """``out[i] = <x[i], weight>`` and ``out2[i] = <x[i], values>``, for each head, where weight and values are rows"""
     ADD_LOGITS = 12
     """The transpose of LOGITS: ``out[i] += x[i] weight + y[i] values``, where x and y are vectors of heads"""
+    AGGREGATE_INNER = 13
+    """As AGGREGATE_TWICE, of which ``out`` may be absent, and ``products[e] += scale_products <x[j], y[i]>``"""
+    AGGREGATE_BOTH = 14
+    """``out[i] = scale_y sum_e (values[e] + values[e']) y[j]``, where e' is the entry that mirrors e"""
+    ADD_VALUES = 15
+    """``out[e] += scale_x x[e]``, vectors of heads"""
 
 
 class Field(IntEnum):
@@ -59,6 +65,8 @@ class Field(IntEnum):
     SCALE_X = 14
     SCALE_Y = 15
     SCALE_ADD = 16
+    PRODUCTS = 17
+    SCALE_PRODUCTS = 18
 
 
 class Head(IntEnum):
@@ -78,6 +86,7 @@ class Head(IntEnum):
 COLUMNS = len(Field)
 LINES, COUNTERS, WIDTH, LAST = (int(column) for column in Head)
 OP, WAIT, BLOCKS, BOUNDS, ROWPTR, COL, ORDER, WEIGHT, VALUES = (int(field) for field in list(Field)[:9])
-X, Y, ADD, OUT, OUT2, SCALE_X, SCALE_Y, SCALE_ADD = (int(field) for field in list(Field)[9:17])
+X, Y, ADD, OUT, OUT2, SCALE_X, SCALE_Y, SCALE_ADD, PRODUCTS, SCALE_PRODUCTS = (int(field) for field in list(Field)[9:])
 AGGREGATE, AGGREGATE_TWICE, INNER, COMBINE, TO_ROWS, FROM_ROWS = (int(op) for op in list(Op)[:6])
-SOFTMAX, SOFTMAX_BACKWARD, SUM, PICK, PLACE, LOGITS, ADD_LOGITS = (int(op) for op in list(Op)[6:])
+SOFTMAX, SOFTMAX_BACKWARD, SUM, PICK, PLACE, LOGITS, ADD_LOGITS = (int(op) for op in list(Op)[6:13])
+AGGREGATE_INNER, AGGREGATE_BOTH, ADD_VALUES = (int(op) for op in list(Op)[13:])
