@@ -50,10 +50,10 @@ def dense_adjacency(
     return A, edge
 
 
-def diffusion_matrix(A: Tensor, normalization: Literal["row", "sym"] = "row") -> Tensor:
+def diffusion_matrix(A: Tensor, normalization: Literal["row", "sym", "walk"] = "row") -> Tensor:
     """Line 3: ``D^-1 A``, or with our extension ``D^-1/2 A D^-1/2``; the inverse of an empty degree is 0."""
     degree = A.sum(dim=1)
-    if normalization == "row":
+    if normalization in ("row", "walk"):
         return torch.where(degree > 0, 1 / degree, 0).diag() @ A
     root = torch.where(degree > 0, 1 / degree.sqrt(), 0).diag()
     return root @ A @ root
@@ -74,7 +74,7 @@ def cagat_layer(
     support: Literal["full", "edges"] = "full",
     affinity: Literal["edges", "full"] = "edges",
     feedback: bool = False,
-    normalization: Literal["row", "sym"] = "row",
+    normalization: Literal["row", "sym", "walk"] = "row",
     negative_slope: float = 0.2,
     edge_logits: Tensor | None = None,
 ) -> ReferenceResult:
@@ -94,7 +94,8 @@ def cagat_layer(
         support: Whether S lives on all pairs or is masked to the edges after each step.
         affinity: Whether ``<h_i, h_j>`` is taken on the edges or on all pairs.
         feedback: Whether H is fed back into the aggregation.
-        normalization: How the diffusion matrix is normalised.
+        normalization: How the diffusion matrix is normalised; with ``"walk"``, our extension, it stands untransposed on
+            the right of S, too.
         negative_slope: LeakyReLU's slope.
         edge_logits: What edge features add to the logits, ``(n, n, heads)``.
 
@@ -117,6 +118,7 @@ def cagat_layer(
             att_src[h],
             att_dst[h],
             Abar,
+            Abar if normalization == "walk" else Abar.T,
             edge,
             K=K,
             T=T,
@@ -155,6 +157,7 @@ def _one_head(
     att_src: Tensor,
     att_dst: Tensor,
     Abar: Tensor,
+    right: Tensor,
     edge: Tensor,
     *,
     K: int,
@@ -185,7 +188,7 @@ def _one_head(
             Q = H @ H.T
             if affinity == "edges" or support == "edges":
                 Q = Q * edge
-            S = alpha * (Abar @ S @ Abar.T) + (1 - alpha) * G + xi * Q  # Line 10, Eq. (15).
+            S = alpha * (Abar @ S @ right) + (1 - alpha) * G + xi * Q  # Line 10, Eq. (15).
             if support == "edges":
                 S = S * edge
         H = lam * (S @ (H if feedback else Z)) + (1 - lam) * Z  # Line 13, Eq. (9) and (18).

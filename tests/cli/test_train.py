@@ -82,8 +82,8 @@ def test_every_flag_of_the_contract_is_there(monkeypatch):
     flags = (
         "--dataset --data-dir --feature-norm --model --preset --labels --val-labels --seed --epochs --patience --lr "
         "--weight-decay --hidden --heads --dropout --attention-dropout --alpha --lam --xi --rounds --steps --support "
-        "--affinity --feedback --normalization --learn-coefficients --device --threads --deterministic --out --config "
-        "--json --resume --tensorboard --batching --parts --parts-per-batch --hops --parallel"
+        "--affinity --feedback --normalization --propagation --learn-coefficients --device --threads --deterministic "
+        "--out --config --json --resume --tensorboard --batching --parts --parts-per-batch --hops --parallel"
     )
     for flag in flags.split():
         assert flag in text, flag

@@ -51,7 +51,7 @@ def at_once(Z, dst, src, made, coefficients, p=0.0, **options):
     lam=st.sampled_from([0.3, 1.0]),
     xi=st.sampled_from([0.0, 0.1]),
     shape=st.sampled_from([(1, 7), (3, 3), (2, 40)]),
-    normalization=st.sampled_from(["row", "sym"]),
+    normalization=st.sampled_from(["row", "sym", "walk"]),
     p=st.sampled_from([0.0, 0.5]),
 )
 def test_equals_one_after_the_other(graph, K, T, alpha, lam, xi, shape, normalization, p):
@@ -84,7 +84,7 @@ def test_gradients(alpha, lam, xi, K, T, shape, p):
 @pytest.mark.parametrize(("alpha", "lam", "xi", "K", "T"), CASES)
 def test_operators_keep_torchs_rules(alpha, lam, xi, K, T, p):
     made, *tensors = inputs(SMALL, 3, 4)
-    arguments = (torch.tensor([7]), p, 0.2, alpha, lam, xi, K, T)
+    arguments = (torch.tensor([7]), p, 0.2, alpha, lam, xi, K, T, False)
     graph = as_tensors(made, "row", torch.float64)
     opcheck(attended_diffusion, (graph, *tensors, *arguments))
     kept = [tensor.detach() for tensor in attended_diffusion(graph, *tensors, *arguments)[1:]]

@@ -44,7 +44,7 @@ def outcome(function, made, Z, G, *coefficients, **options):
     lam=st.sampled_from([0.0, 0.3, 1.0]),
     xi=st.sampled_from([0.0, 0.1]),
     shape=st.sampled_from([(1, 7), (3, 3), (2, 40)]),
-    normalization=st.sampled_from(["row", "sym"]),
+    normalization=st.sampled_from(["row", "sym", "walk"]),
 )
 def test_equals_the_rounds_of_single_products(graph, K, T, alpha, lam, xi, shape, normalization):
     made, Z, G = inputs(graph, *shape)
@@ -98,12 +98,12 @@ CASES = [
 
 
 @pytest.mark.parametrize(("alpha", "lam", "xi", "K", "T"), CASES)
-@pytest.mark.parametrize("shape", [(2, 3), (1, 2)])
-def test_gradients(alpha, lam, xi, K, T, shape):
+@pytest.mark.parametrize(("shape", "normalization"), [((2, 3), "row"), ((1, 2), "row"), ((2, 3), "walk")])
+def test_gradients(alpha, lam, xi, K, T, shape, normalization):
     made, Z, G = inputs(RandomGraph(torch.tensor([[0, 1, 2, 2, 3], [1, 2, 0, 1, 3]]), 5, None), *shape)
 
     def features(Z, G):
-        return diffused_features(Z, G, made, Coefficients(alpha, lam, xi), K=K, T=T)
+        return diffused_features(Z, G, made, Coefficients(alpha, lam, xi), K=K, T=T, normalization=normalization)
 
     assert gradcheck(features, (Z, G))
     assert gradgradcheck(features, (Z, G))
@@ -113,7 +113,7 @@ def test_gradients(alpha, lam, xi, K, T, shape):
 def test_operators_keep_torchs_rules(alpha, lam, xi, K, T):
     made, Z, G = inputs(RING, 3, 4)
     pattern = as_tensors(made, "row", torch.float64)
-    numbers = (alpha, lam, xi, K, T)
+    numbers = (alpha, lam, xi, K, T, True)
     opcheck(fused_diffusion, (pattern, Z, G, *numbers))
     kept = [tensor.detach() for tensor in fused_diffusion(pattern, Z, G, *numbers)[1:]]
     opcheck(fused_diffusion_gradients, (pattern, Z.detach(), G.detach(), *numbers, *kept, torch.ones_like(Z)))

@@ -42,8 +42,12 @@ def test_the_preset_is_tried_first(found):
 
 
 def test_finalists_are_judged_again(found, tmp_path):
-    search = Search.open(options(tmp_path / "final", finalists=found.options.out, trials=2, splits=3))
+    again = {"finalists": found.options.out, "trials": 2, "splits": 3, "first_seed": 102}
+    search = Search.open(options(tmp_path / "final", **again))
     assert run(search) == 2
+    assert {cell.seed for cell in search.options.cells()} == {102, 103, 104}  # None of which the search has seen.
+    lines = (search.options.out / "fits.jsonl").read_text().splitlines()
+    assert {json.loads(line)["asked"]["seed"] for line in lines} == {102, 103, 104}
     complete = [trial for trial in found.study.trials if trial.value is not None]
     ranked = sorted(complete, key=lambda trial: trial.value, reverse=True)
     assert [trial.params for trial in search.study.trials] == [trial.params for trial in ranked[:2]]

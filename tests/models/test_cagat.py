@@ -28,6 +28,18 @@ def test_the_papers_network():
     assert (first.K, first.T, first.alpha, first.lam, first.xi) == (3, 2, 0.4, 0.3, 1e-3)
 
 
+def test_propagation_in_the_last_layer_only(inputs):
+    x, edge_index = inputs
+    model = CaGAT(6, 3, 3, 5, heads=2, T=1, K=1, xi=0.0, lam=0.9, propagation="last").eval()
+    assert [conv.lam for conv in model.convs] == [0.0, 0.0, 0.9]
+    assert torch.equal(model.embed(x, edge_index), model.embed(x, edge_index[:, :7]))
+    assert not torch.equal(model(x, edge_index), model(x, edge_index[:, :7]))
+    # S reaches three hops, and the degrees of the nodes there depend on one hop more.
+    assert model.reach() == 4
+    with pytest.raises(ValueError, match="propagation must be one of all, last, got 'first'"):
+        CaGAT(6, 3, 3, 5, propagation="first")
+
+
 def test_sparse_features_give_the_same(inputs):
     x, edge_index = inputs
     model = CaGAT(6, 3, 2, 5, heads=2).eval()

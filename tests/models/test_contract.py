@@ -26,6 +26,7 @@ BAD = {
     "support": ["all"],
     "affinity": ["all"],
     "normalization": ["column"],
+    "propagation": ["first"],
     "feedback": [1],
     "learn_coefficients": ["yes"],
     "weight_decay": [-1],

@@ -20,7 +20,8 @@ READINGS = [
     {"support": support, "affinity": affinity, "feedback": feedback, "normalization": normalization}
     for support, affinity in (("full", "edges"), ("full", "full"), ("edges", "edges"))
     for feedback in (False, True)
-    for normalization in ("row", "sym")
+    for normalization in ("row", "sym", "walk")
+    if (support, normalization) != ("edges", "walk")
 ]
 
 
@@ -450,7 +451,8 @@ def test_two_hundred_thousand_nodes_take_less_than_two_gibibytes():
         ({"xi": float("inf")}, "xi must be finite and not below 0, got inf"),
         ({"support": "all"}, "support must be one of full, edges, got 'all'"),
         ({"affinity": "all"}, "affinity must be one of edges, full, got 'all'"),
-        ({"normalization": "left"}, "normalization must be one of row, sym, got 'left'"),
+        ({"normalization": "walk", "support": "edges"}, 'but not "walk"; use support="full"'),
+        ({"normalization": "left"}, "normalization must be one of row, sym, walk, got 'left'"),
         ({"support": "edges", "affinity": "full"}, 'affinity="full" cannot be had'),
         ({"K": True}, "K must be an integer not below 0, got True"),
         ({"aggr": "max"}, "aggr='max' cannot be had"),
@@ -548,3 +550,23 @@ def test_attention_operators_multiply_as_the_rows_do(rounds):
         torch.testing.assert_close(operator.matmul(V), matrix @ V[:, 0])
     with pytest.raises(ValueError, match=r"rounds must be an integer in 0\.\.2, got 3"):
         conv.attention_operators(x, edge_index, rounds=3)
+
+
+def test_a_walk_keeps_the_sums_of_rows():
+    torch.manual_seed(0)
+    conv = CaGATConv(5, 4, heads=2, xi=0.0, normalization="walk").double()
+    rows = conv.attention(torch.randn(30, 5).double(), random_edges(), nodes=list(range(30)))
+    assert_close(rows.S.sum(dim=-1), torch.ones(30, 2).double())
+    assert (rows.S >= 0).all()
+
+
+def test_without_aggregation_attention_is_not_made():
+    torch.manual_seed(0)
+    conv, x = CaGATConv(5, 4, heads=2, lam=0.0, dropout=0.5), torch.randn(30, 5)
+    out = conv(x, random_edges())
+    assert_close(out, conv.lin(x) + conv.bias)
+    out.sum().backward()
+    assert conv.att_src.grad is None
+    _, (_, S) = conv(x, random_edges(), return_attention_weights=True)  # Who asks for it still gets it.
+    assert S.isfinite().all()
+    assert S.abs().sum() > 0

@@ -47,7 +47,8 @@ def train(
     support: Annotated[str | None, _option("Where S lives: full or edges.", _CAGAT)] = None,
     affinity: Annotated[str | None, _option("Where the affinity is taken: edges or full.", _CAGAT)] = None,
     feedback: Annotated[bool | None, _option("Feed H back.", _CAGAT, "--feedback/--no-feedback")] = None,
-    normalization: Annotated[str | None, _option("Of the adjacency: row or sym.", _CAGAT)] = None,
+    normalization: Annotated[str | None, _option("Of the adjacency: row, sym or walk.", _CAGAT)] = None,
+    propagation: Annotated[str | None, _option("In all layers, or only in the last.", _CAGAT)] = None,
     learn_coefficients: Annotated[
         bool | None,
         _option("Learn alpha, lam and xi.", _CAGAT, "--learn-coefficients/--no-learn-coefficients"),

@@ -17,7 +17,8 @@ def tune(
     model: Annotated[str, typer.Option(help="Which model.")] = "cagat",
     dataset: Annotated[list[str] | None, typer.Option(help="A graph, or several (default: cora).")] = None,
     labels: Annotated[list[int] | None, typer.Option(help="Training nodes a class, or several (default: 20).")] = None,
-    splits: Annotated[int, typer.Option(min=1, max=1000, help="Splits of each; their seeds start at 100.")] = 3,
+    splits: Annotated[int, typer.Option(min=1, max=1000, help="Splits of each.")] = 3,
+    first_seed: Annotated[int, typer.Option(min=100, max=2**31, help="The seed of the first split.")] = 100,
     trials: Annotated[int, typer.Option(min=1, help="Configurations to try in all.")] = 50,
     epochs: Annotated[int, typer.Option(min=1, help="The largest number of epochs of a fit.")] = 10_000,
     patience: Annotated[int, typer.Option(min=1, help="Epochs to wait for a lower validation loss.")] = 100,
@@ -35,7 +36,7 @@ def tune(
     presets of the model are tried first. Interrupt at will and give the same command again to go on.
 
     A search on few splits finds several good configurations and a lucky one: judge its best again on more splits or
-    graphs with --finalists.
+    graphs with --finalists, and with a --first-seed whose splits the search has not seen.
 
     The directory gets best.yaml (for `cagat train --config`), search.png, trials.csv, and study.db and fits.jsonl, with
     which a search goes on.
@@ -51,6 +52,7 @@ def tune(
         datasets=tuple(dataset or ["cora"]),
         labels=tuple(labels or [20]),
         splits=splits,
+        first_seed=first_seed,
         trials=trials,
         epochs=epochs,
         patience=patience,

@@ -28,12 +28,13 @@ def attended_diffusion(
     xi: float,
     rounds: int,
     steps: int,
+    walks: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The features after all rounds, and what the gradient needs: see :class:`FusedResult`, :class:`MadeAttention`."""
     # Imported here, so that importing cagat does not wait for the compiler.
     from cagat.diffusion.attended_rounds import AttentionWeights, attended_forward
 
-    problem = fused_problem(graph, Z, alpha, lam, xi, rounds, steps)
+    problem = fused_problem(graph, Z, alpha, lam, xi, rounds, steps, walks)
     weights = AttentionWeights(att_dst.detach(), att_src.detach(), slope, p, int(seed))
     result, attention = attended_forward(problem, Z.detach(), weights)
     return (*result, *attention)
@@ -53,8 +54,9 @@ def _(
     xi: float,
     rounds: int,
     steps: int,
+    walks: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    problem = fused_problem(graph, Z, alpha, lam, xi, rounds, steps)
+    problem = fused_problem(graph, Z, alpha, lam, xi, rounds, steps, walks)
     kept, heads, entries = problem.rounds if problem.has_affinity else 0, problem.layout.padded_heads, graph[1].size(0)
     row = (Z.size(0), problem.layout.width)
     return (
@@ -82,13 +84,14 @@ def attended_diffusion_gradients(
     xi: float,
     rounds: int,
     steps: int,
+    walks: bool,
     kept: list[Tensor],
     grad: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients at Z and at the weights of the attention; itself not differentiable."""
     from cagat.diffusion.attended_rounds import AttentionWeights, MadeAttention, attended_backward
 
-    problem = fused_problem(graph, Z, alpha, lam, xi, rounds, steps)
+    problem = fused_problem(graph, Z, alpha, lam, xi, rounds, steps, walks)
     weights = AttentionWeights(att_dst.detach(), att_src.detach(), slope, p, int(seed))
     chain, hidden, B, *attention = kept
     return attended_backward(problem, (chain, hidden, B), MadeAttention(*attention), weights, grad.detach())
@@ -111,7 +114,7 @@ def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> Non
 def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Any, ...]:
     saved = ctx.saved_tensors
     graph, (Z, att_dst, att_src, seed), kept = list(saved[:10]), saved[10:14], list(saved[14:])
-    nothing = (None,) * 8
+    nothing = (None,) * 9
     if grad is None:
         return ([None] * len(graph), None, None, None, *nothing)
     if torch.is_grad_enabled():  # Somebody wants to differentiate the gradient: backward(create_graph=True).
@@ -126,13 +129,14 @@ def _differentiable_gradients(
 ) -> tuple[Tensor, ...]:
     """The same gradients, through single products."""
     order, transition = graph_of(graph)
-    p, slope, alpha, lam, xi, rounds, steps = numbers
+    p, slope, alpha, lam, xi, rounds, steps, walks = numbers
     ordered, V = CSRGraph.from_transition(order.pattern, transition), Z[order.nodes]
     dst, src = ((V * weights).sum(dim=-1) for weights in (att_dst, att_src))
     G = edge_softmax(order.pattern, dst, src, None, slope)
     if p > 0:
         G = seeded_dropout(G, seed, p, order.entries)
-    H = diffuse(V, G, ordered, Coefficients(alpha, lam, xi), K=rounds, T=steps).H
+    options = {"K": rounds, "T": steps, "normalization": "walk" if walks else "row"}
+    H = diffuse(V, G, ordered, Coefficients(alpha, lam, xi), **options).H
     inputs = (Z, att_dst, att_src)
     return torch.autograd.grad(H[order.nodes_back], inputs, grad, create_graph=True, materialize_grads=True)
 

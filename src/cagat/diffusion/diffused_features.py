@@ -33,7 +33,7 @@ def diffused_features(
         if coefficients.lam == 0:
             return Z.clone()
         tensors = as_tensors(graph, normalization, Z.dtype)
-        H: Tensor = fused_diffusion(tensors, Z, G, *coefficients, K, T)[0]
+        H: Tensor = fused_diffusion(tensors, Z, G, *coefficients, K, T, normalization == "walk")[0]
         return H
     switches = {"support": support, "affinity": affinity, "feedback": feedback, "normalization": normalization}
     return features_by_heads(Z, G, graph, coefficients, K=K, T=T, **switches)
@@ -78,10 +78,11 @@ def attended_features(
     if coefficients.lam == 0 or dropout == 1:
         return None
     tensors = as_tensors(graph, normalization, Z.dtype)
-    if not keeps_results(fused_problem(tensors, Z, *coefficients, K, T)):  # type: ignore[arg-type]
+    numbers = (*coefficients, K, T, normalization == "walk")
+    if not keeps_results(fused_problem(tensors, Z, *numbers)):  # type: ignore[arg-type]
         return None
     seed = torch.randint(0, 2**62, (1,)) if dropout > 0 else torch.zeros(1, dtype=torch.long)
-    H: Tensor = attended_diffusion(tensors, Z, *weights, seed, dropout, negative_slope, *coefficients, K, T)[0]
+    H: Tensor = attended_diffusion(tensors, Z, *weights, seed, dropout, negative_slope, *numbers)[0]
     return H
 
 

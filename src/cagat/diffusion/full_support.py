@@ -71,13 +71,15 @@ class FullSupport(AttentionOperator):
 
     def matmul(self, V: Tensor | Chain, *, transpose: bool = False) -> Tensor:
         """See :meth:`AttentionOperator.matmul`."""
-        chain = V if isinstance(V, Chain) else Chain(self.graph, self._normalization, V)
+        chain = V if isinstance(V, Chain) else Chain(self.graph, self._normalization, V, transpose=transpose)
         if self._has_forgotten_G():
             (Y,) = self._sources(chain.up_from(0), transpose)
             return Y
         Y, *sources = self._sources(chain.up_from(self.num_steps), transpose)
+        # Of Abar S Abar^T the transpose has the same sides, but of Abar S Abar, a walk's, it has them transposed.
+        turned = transpose and self._normalization == "walk"
         for source in sources:
-            context = self.graph.spread(self.graph.with_halo(Y), self._normalization)
+            context = self.graph.spread(self.graph.with_halo(Y), self._normalization, transpose=turned)
             if isinstance(self._alpha, Tensor):
                 Y = torch.addcmul(source, self._alpha[:, None], context)
             else:

@@ -6,7 +6,8 @@ It walks the steps of :mod:`~cagat.diffusion.fused_forward` backwards. With D fo
     D_0 = \lambda\, dH_k, \qquad D_{i+1} = \alpha \bar{A}^T D_i, \qquad dV_i \mathrel{+}= B_r^T D_i, \qquad
     dB_r = \sum_i \langle D_i, V_i \rangle_E, \qquad dH_{r-1} = \xi (dB_r + dB_r^T) H_{r-1}
 
-and at the end :math:`dV_{i-1} \mathrel{+}= \bar{A} dV_i` down to :math:`dV_0 = dZ`. No Y is needed.
+and at the end :math:`dV_{i-1} \mathrel{+}= \bar{A} dV_i` down to :math:`dV_0 = dZ`, or :math:`\bar{A}^T dV_i` for a
+walk. No Y is needed.
 """
 
 import torch
@@ -97,7 +98,7 @@ class _Backward:
             D = D_before
         self._start(D)
         for level in range(problem.depth, 0, -1):
-            program.aggregate(self._dV[level - 1], x=self._dV[level], add=self._dV[level - 1])
+            program.aggregate(self._dV[level - 1], x=self._dV[level], add=self._dV[level - 1], transpose=problem.walks)
 
     def _steps(
         self, r: int, D: Levels, D_before: Levels, values: Tensor, share: float, products: Tensor, weight: float

@@ -7,6 +7,8 @@ the chain to level 0, through the steps of all rounds :math:`r \le k`:
     Y^{(k)}_{kT} = G V_{kT}, \qquad Y^{(k)}_i = \alpha \bar{A} Y^{(k)}_{i+1} + B_r V_i, \qquad
     H_k = \lambda Y^{(k)}_0 + (1 - \lambda) Z.
 
+For a walk (:attr:`~cagat.diffusion.fused_problem.FusedProblem.walks`) the chain is :math:`V_i = \bar{A}^i Z`.
+
 The steps of round r need :math:`H_{r-1}` and no later features. So while round r comes up its last T levels, round r+1
 comes up T levels further down, and so on: all rounds from r on pass through the steps of round r together, as
 independent blocks. Block b there belongs to round r+b and goes from level (b+1)T to level bT.
@@ -49,20 +51,23 @@ _Product = tuple[Tensor, float, Tensor | None]
 
 
 def _link(
-    program: RowProgram, V: Tensor, following: Tensor | None, G: Tensor, product: _Product | None, scale_add: float
+    problem: FusedProblem, program: RowProgram, V: Tensor, following: Tensor | None, G: Tensor, product: _Product | None
 ) -> None:
     """A link of the chain, and the product with G that is wanted of its features: out, its scale, what is added."""
+    turned = not problem.walks
     if product is None:
         assert following is not None, "the chain ends where a product is wanted"
-        program.aggregate(following, x=V, transpose=True)
+        program.aggregate(following, x=V, transpose=turned)
         return
     out, scale, add = product
-    if following is not None and program.is_symmetric:
-        program.aggregate_twice(following, out, V, G, scale_y=scale, add=add, scale_add=scale_add)
+    if following is not None and (program.is_symmetric or not turned):
+        program.aggregate_twice(
+            following, out, V, G, transpose_x=turned, scale_y=scale, add=add, scale_add=1 - problem.lam
+        )
         return
-    program.aggregate(out, values=G, y=V, scale_y=scale, add=add, scale_add=scale_add, wait=following is None)
+    program.aggregate(out, values=G, y=V, scale_y=scale, add=add, scale_add=1 - problem.lam, wait=following is None)
     if following is not None:
-        program.aggregate(following, x=V, transpose=True)
+        program.aggregate(following, x=V, transpose=turned)
 
 
 def run_rounds(problem: FusedProblem, program: RowProgram, chain: Tensor, G: Tensor) -> FusedResult:
@@ -78,7 +83,7 @@ def run_rounds(problem: FusedProblem, program: RowProgram, chain: Tensor, G: Ten
     if problem.has_affinity or rounds == 0:
         products[0] = (hidden[0] if rounds else H, lam, V[0])
     for level in range(problem.depth + 1):
-        _link(program, V[level], V[level + 1] if level < problem.depth else None, G, products.get(level), 1 - lam)
+        _link(problem, program, V[level], V[level + 1] if level < problem.depth else None, G, products.get(level))
 
     spare: list[Tensor] = []
     for r in range(1, rounds + 1):

@@ -15,12 +15,12 @@ from cagat.kernels.row_layout import RowLayout
 
 
 def fused_problem(
-    graph: list[Tensor], Z: Tensor, alpha: float, lam: float, xi: float, rounds: int, steps: int
+    graph: list[Tensor], Z: Tensor, alpha: float, lam: float, xi: float, rounds: int, steps: int, walks: bool
 ) -> FusedProblem:
     """What the operator's arguments ask for."""
     order, weights = graph_of(graph)
     layout = RowLayout(Z.size(1), Z.size(2), Z.dtype)
-    return FusedProblem.reduced(order, weights, layout, (alpha, lam, xi), rounds, steps)
+    return FusedProblem.reduced(order, weights, layout, (alpha, lam, xi), rounds, steps, walks)
 
 
 def as_tensors(graph: CSRGraph, normalization: str, dtype: torch.dtype) -> list[Tensor]:
@@ -41,22 +41,38 @@ def graph_of(tensors: list[Tensor]) -> tuple[LocalOrder, tuple[Tensor, Tensor]]:
 
 @custom_op("cagat::fused_diffusion", mutates_args=())
 def fused_diffusion(
-    graph: list[Tensor], Z: Tensor, G: Tensor, alpha: float, lam: float, xi: float, rounds: int, steps: int
+    graph: list[Tensor],
+    Z: Tensor,
+    G: Tensor,
+    alpha: float,
+    lam: float,
+    xi: float,
+    rounds: int,
+    steps: int,
+    walks: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The features after all rounds, and what the gradient needs; see :class:`~cagat.diffusion.FusedResult`."""
     # Imported here, so that importing cagat does not wait for the compiler.
     from cagat.diffusion.fused_heads import forward_by_heads
 
-    return forward_by_heads(fused_problem(graph, Z, alpha, lam, xi, rounds, steps), Z.detach(), G.detach())
+    return forward_by_heads(fused_problem(graph, Z, alpha, lam, xi, rounds, steps, walks), Z.detach(), G.detach())
 
 
 @fused_diffusion.register_fake
 def _(
-    graph: list[Tensor], Z: Tensor, G: Tensor, alpha: float, lam: float, xi: float, rounds: int, steps: int
+    graph: list[Tensor],
+    Z: Tensor,
+    G: Tensor,
+    alpha: float,
+    lam: float,
+    xi: float,
+    rounds: int,
+    steps: int,
+    walks: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     from cagat.diffusion.fused_heads import keeps_results
 
-    problem = fused_problem(graph, Z, alpha, lam, xi, rounds, steps)
+    problem = fused_problem(graph, Z, alpha, lam, xi, rounds, steps, walks)
     H = torch.empty_like(Z, memory_format=torch.contiguous_format)
     if not keeps_results(problem):
         return H, Z.new_empty(0), Z.new_empty(0), Z.new_empty(0)
@@ -80,6 +96,7 @@ def fused_diffusion_gradients(
     xi: float,
     rounds: int,
     steps: int,
+    walks: bool,
     chain: Tensor,
     hidden: Tensor,
     B: Tensor,
@@ -88,7 +105,7 @@ def fused_diffusion_gradients(
     """The gradients at Z and at G; itself not differentiable."""
     from cagat.diffusion.fused_heads import backward_by_heads
 
-    problem = fused_problem(graph, Z, alpha, lam, xi, rounds, steps)
+    problem = fused_problem(graph, Z, alpha, lam, xi, rounds, steps, walks)
     return backward_by_heads(problem, (chain, hidden, B), Z.detach(), G.detach(), grad.detach())
 
 
@@ -102,6 +119,7 @@ def _(
     xi: float,
     rounds: int,
     steps: int,
+    walks: bool,
     chain: Tensor,
     hidden: Tensor,
     B: Tensor,
@@ -121,7 +139,7 @@ def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> Non
 
 def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Any, ...]:
     *graph, Z, G, chain, hidden, B = ctx.saved_tensors
-    nothing = (None,) * 5
+    nothing = (None,) * 6
     if grad is None:
         return ([None] * len(graph), None, None, *nothing)
     if torch.is_grad_enabled():  # Somebody wants to differentiate the gradient: backward(create_graph=True).
@@ -136,9 +154,10 @@ def _differentiable_gradients(
 ) -> tuple[Tensor, ...]:
     """The same gradients, through the rounds made of single products."""
     order, weights = graph_of(graph)
-    alpha, lam, xi, rounds, steps = numbers
-    ordered = CSRGraph.from_transition(order.pattern, weights)
-    H = diffuse(Z[order.nodes], G[order.entries], ordered, Coefficients(alpha, lam, xi), K=rounds, T=steps).H
+    alpha, lam, xi, rounds, steps, walks = numbers
+    ordered, normalization = CSRGraph.from_transition(order.pattern, weights), "walk" if walks else "row"
+    coefficients, options = Coefficients(alpha, lam, xi), {"K": rounds, "T": steps, "normalization": normalization}
+    H = diffuse(Z[order.nodes], G[order.entries], ordered, coefficients, **options).H
     return torch.autograd.grad(H[order.nodes_back], (Z, G), grad, create_graph=True, materialize_grads=True)
 
 

@@ -28,6 +28,7 @@ class FusedProblem(NamedTuple):
         xi: The weight of the affinity.
         rounds: The number of rounds.
         steps: The number of steps in a round.
+        walks: Whether features go down the chain by Abar, and not by its transpose: S <- alpha Abar S Abar + ...
     """
 
     order: LocalOrder
@@ -38,6 +39,7 @@ class FusedProblem(NamedTuple):
     xi: float
     rounds: int
     steps: int
+    walks: bool = False
 
     @classmethod
     def reduced(
@@ -48,6 +50,7 @@ class FusedProblem(NamedTuple):
         coefficients: tuple[float, float, float],
         K: int,
         T: int,
+        walks: bool = False,
     ) -> "FusedProblem":
         """The problem of K rounds of T steps, without what cannot matter."""
         alpha, lam, xi = coefficients
@@ -56,7 +59,7 @@ class FusedProblem(NamedTuple):
             steps = min(steps, 1)
         if xi == 0:
             rounds, steps = (0, 0) if alpha == 0 else (min(rounds, 1), rounds * steps)
-        return cls(order, weights, layout, alpha, lam, xi, rounds, steps)
+        return cls(order, weights, layout, alpha, lam, xi, rounds, steps, walks)
 
     @property
     def has_context(self) -> bool:

@@ -53,7 +53,8 @@ class CaGATClassifier(
         affinity: Where the affinity is taken: `"edges"` or `"full"`. With `"full"`, every row attends to every other,
             and rows that were not fitted are predicted one by one, which is slow.
         feedback: Whether the features that are aggregated are those of the round before.
-        normalization: `"row"` or `"sym"`.
+        normalization: `"row"`, `"sym"` or `"walk"`.
+        propagation: Whether `"all"` layers aggregate over the graph, or only the `"last"`.
         learn_coefficients: Whether `alpha`, `lam` and `xi` are learnt.
         lr: Adam's learning rate.
         weight_decay: Adam's L2 penalty.
@@ -73,8 +74,9 @@ class CaGATClassifier(
         transduction_: The class found for each row that was fitted.
         label_distributions_: The probability of each class for each row that was fitted.
         embedding_: The last hidden layer for each row that was fitted.
-        attention_: How much row i attends to row j, where there is an edge: the first layer's S, the mean over its
-            heads, as a CSR matrix. It is computed when it is first asked for, which takes a product for every row.
+        attention_: How much row i attends to row j, where there is an edge: S of the first layer that aggregates, the
+            mean over its heads, as a CSR matrix. It is computed when it is first asked for, which takes a product for
+            every row.
         graph_: The edges, as a CSR matrix; entry (i, j) is the weight of the edge from i to j.
         history_: For each epoch `loss`, and if nodes were held out `val_loss` and `val_accuracy`.
         n_iter_: How many epochs were trained.
@@ -110,6 +112,7 @@ class CaGATClassifier(
         affinity: str | None = None,
         feedback: bool | None = None,
         normalization: str | None = None,
+        propagation: str | None = None,
         learn_coefficients: bool | None = None,
         lr: float | None = None,
         weight_decay: float | None = None,
@@ -135,6 +138,7 @@ class CaGATClassifier(
         self.affinity = affinity
         self.feedback = feedback
         self.normalization = normalization
+        self.propagation = propagation
         self.learn_coefficients = learn_coefficients
         self.lr = lr
         self.weight_decay = weight_decay
@@ -221,12 +225,13 @@ class CaGATClassifier(
 
     @cached_property
     def attention_(self) -> Any:
-        """How much each row attends to its neighbours in the first layer; see the class."""
+        """How much each row attends to its neighbours in the first layer that aggregates; see the class."""
         check_is_fitted(self)
+        inputs = self.model_.layer_inputs(as_tensor(self._features), *self._edges)
+        layers = list(zip(self.model_.convs, inputs, strict=True))
+        conv, features = next((layer for layer in layers if layer[0].lam > 0), layers[0])
         with torch.no_grad():
-            _, (edges, values) = self.model_.convs[0](
-                as_tensor(self._features), *self._edges, return_attention_weights=True
-            )
+            _, (edges, values) = conv(features, *self._edges, return_attention_weights=True)
         source, target = edges.numpy()
         size = len(self.transduction_)
         return sparse.csr_array((values.mean(dim=1).numpy(), (target, source)), shape=(size, size))

@@ -41,7 +41,9 @@ class TuneOptions:
         model: The name of the model.
         datasets: The graphs.
         labels: Numbers of training nodes a class.
-        splits: How many splits; their seeds start at 100.
+        splits: How many splits.
+        first_seed: The seed of the first of them, at least 100; finalists are best judged on splits that the search has
+            not seen.
         trials: How many configurations are tried in all, those of an earlier call included.
         epochs: The largest number of epochs of a fit.
         patience: How many epochs in a row may pass without a lower validation loss.
@@ -58,6 +60,7 @@ class TuneOptions:
     datasets: tuple[str, ...] = ("cora",)
     labels: tuple[int, ...] = (20,)
     splits: int = 3
+    first_seed: int = FIRST_SEED
     trials: int = 50
     epochs: int = 10_000
     patience: int = 100
@@ -69,7 +72,7 @@ class TuneOptions:
 
     def cells(self) -> list[Cell]:
         """The fits of one trial, in the order in which they are done: the first split of every graph first."""
-        seeds = range(FIRST_SEED, FIRST_SEED + self.splits)
+        seeds = range(self.first_seed, self.first_seed + self.splits)
         return [Cell(dataset, labels, seed) for seed in seeds for labels in self.labels for dataset in self.datasets]
 
 
@@ -109,6 +112,7 @@ class Search:
             "datasets": list(options.datasets),
             "labels": list(options.labels),
             "splits": options.splits,
+            "first_seed": options.first_seed,
             "epochs": options.epochs,
             "patience": options.patience,
             "space": space.ranges,
@@ -132,7 +136,7 @@ class Search:
     def _of(cls, options: TuneOptions, study: "optuna.Study", asked: dict[str, Any], space: SearchSpace) -> "Search":
         import optuna
 
-        known = study.user_attrs.get("asked", asked)
+        known = {"first_seed": FIRST_SEED} | study.user_attrs.get("asked", asked)
         for key, value in asked.items():
             if known[key] != value:
                 raise ConfigError(

@@ -11,7 +11,7 @@ from cagat.kernels.local_order import LocalOrder
 from cagat.kernels.products import spmm
 from cagat.memory import require_memory
 
-NORMALIZATIONS = ("row", "sym")
+NORMALIZATIONS = ("row", "sym", "walk")
 
 # Where nodes are numbered with large gaps, memory is short before there is an edge.
 _MANY_NODES, _BYTES_A_NODE = 10_000_000, 64
@@ -178,12 +178,13 @@ class CSRGraph:
         r"""The values of :math:`\bar{A}`, in the order of the entries and of the transpose's entries.
 
         Args:
-            normalization: ``"row"`` for :math:`D^{-1} A`, ``"sym"`` for :math:`D^{-1/2} A D^{-1/2}`, where
-                :math:`D_{ii} = \sum_j A_{ij}`. A node into which no weight leads has a row of zeros.
+            normalization: ``"row"`` and ``"walk"`` for :math:`D^{-1} A`, ``"sym"`` for :math:`D^{-1/2} A D^{-1/2}`,
+                where :math:`D_{ii} = \sum_j A_{ij}`. A node into which no weight leads has a row of zeros.
             dtype: The dtype of the values.
         """
         if normalization not in NORMALIZATIONS:
             raise ValueError(f"normalization must be one of {', '.join(NORMALIZATIONS)}, got {normalization!r}")
+        normalization = _matrix_of(normalization)
         known = self._transitions.get((normalization, dtype))
         if known is not None:
             return known
@@ -211,6 +212,7 @@ class CSRGraph:
 
     def local_transition(self, normalization: str, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """As :meth:`transition`, in the order of :meth:`local_order`."""
+        normalization = _matrix_of(normalization)
         if (normalization, dtype) not in self._local_transitions:
             with torch.inference_mode(False), torch.no_grad():
                 weights = self.local_order().weights(self.transition(normalization, dtype)[0])
@@ -239,6 +241,11 @@ class CSRGraph:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(num_nodes={self.num_nodes}, num_entries={self.num_entries})"
+
+
+def _matrix_of(normalization: str) -> str:
+    """Which matrix a normalisation is made of: a walk differs from rows in how S is diffused, not in the matrix."""
+    return "row" if normalization == "walk" else normalization
 
 
 def _inverse_power(degree: Tensor, power: float) -> Tensor:

@@ -84,21 +84,23 @@ class RowProgram:
         x: Tensor,
         values: Tensor,
         *,
+        transpose_x: bool = False,
         scale_x: float | Tensor = 1.0,
         scale_y: float | Tensor = 1.0,
         add: Tensor | None = None,
         scale_add: float | Tensor = 1.0,
     ) -> None:
-        """``out = scale_x Abar^T x`` and ``out2 = scale_y [values] x + scale_add add``, reading x once.
+        """``out = scale_x Abar x`` and ``out2 = scale_y [values] x + scale_add add``, reading x once.
 
-        The pattern must be symmetric: only then both have their entries at the same places.
+        With ``transpose_x`` it is ``Abar^T x``, and the pattern must be symmetric: only then both have their entries at
+        the same places.
         """
-        assert self.is_symmetric
+        assert self.is_symmetric or not transpose_x
         self._append(
             Op.AGGREGATE_TWICE,
             True,
             False,
-            self._weights[True],
+            self._weights[transpose_x],
             values,
             x,
             None,

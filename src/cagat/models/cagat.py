@@ -1,7 +1,7 @@
 """The network of the paper."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from cagat.kernels import CSRGraph
 from cagat.models.node_classifier import NodeClassifier
 from cagat.models.reach import needs_degrees_at_its_end, reach_of
 from cagat.nn import AttentionRows, CaGATConv, SparseFeatures, feature_dropout
-from cagat.nn.arguments import as_features, require_size, require_within
+from cagat.nn.arguments import as_features, require_choice, require_size, require_within
 
 
 class CaGAT(NodeClassifier):
@@ -30,6 +30,8 @@ class CaGAT(NodeClassifier):
         output_heads: Number of heads, which are averaged, of the last layer. (default: ``1``)
         dropout: Dropout on the input of each layer in training. (default: ``0.6``)
         attention_dropout: Dropout on the attention in training. (default: ``0.6``)
+        propagation: An extension of ours: whether ``"all"`` layers aggregate over the graph, or only the ``"last"``
+            one, with ``lam=0`` in all before it: first predict, then propagate, as APPNP does. (default: ``"all"``)
         **kwargs: Arguments of :class:`~cagat.CaGATConv`: ``K``, ``T``, ``alpha``, ``lam``, ``xi``, ``support``, and so
             on.
 
@@ -48,6 +50,7 @@ class CaGAT(NodeClassifier):
         "attention_dropout": "attention_dropout",
         "rounds": "K",
         "steps": "T",
+        "propagation": "propagation",
         **{
             name: name
             for name in ("alpha", "lam", "xi", "support", "affinity", "feedback", "normalization", "learn_coefficients")
@@ -64,15 +67,18 @@ class CaGAT(NodeClassifier):
         output_heads: int = 1,
         dropout: float = 0.6,
         attention_dropout: float = 0.6,
+        propagation: Literal["all", "last"] = "all",
         **kwargs: Any,
     ) -> None:
         super().__init__()
         require_size("num_layers", num_layers)
         require_size("hidden_channels", hidden_channels)
         require_within("dropout", dropout, 0, 1)
+        require_choice("propagation", propagation, ("all", "last"))
         self.dropout = dropout
         sizes = [in_channels] + [hidden_channels * heads] * (num_layers - 1)
-        hidden = [CaGATConv(size, hidden_channels, heads, dropout=attention_dropout, **kwargs) for size in sizes[:-1]]
+        own = kwargs if propagation == "all" else kwargs | {"lam": 0.0}
+        hidden = [CaGATConv(size, hidden_channels, heads, dropout=attention_dropout, **own) for size in sizes[:-1]]
         output = CaGATConv(sizes[-1], out_channels, output_heads, concat=False, dropout=attention_dropout, **kwargs)
         self.convs = torch.nn.ModuleList([*hidden, output])
 
@@ -102,10 +108,9 @@ class CaGAT(NodeClassifier):
         hops = [reach_of(conv) for conv in self.convs if isinstance(conv, CaGATConv)]
         if None in hops:
             return None
-        # At the far end of the first layer there are degrees, for which one hop more must be there.
-        last = self.convs[0]
-        assert isinstance(last, CaGATConv)
-        return sum(hop for hop in hops if hop is not None) + int(needs_degrees_at_its_end(last))
+        # At the far end of the first layer that looks around there are degrees, for which one hop more must be there.
+        looking = [conv for conv in self._layers() if reach_of(conv) != 0]
+        return sum(hop for hop in hops if hop is not None) + int(any(map(needs_degrees_at_its_end, looking[:1])))
 
     def attention(
         self,

@@ -14,7 +14,9 @@ def reach_of(conv: CaGATConv) -> int | None:
     Returns:
         The number of hops, or ``None`` if all nodes see each other, by an affinity on all pairs.
     """
-    alpha, _, xi = conv.coefficients()
+    alpha, lam, xi = conv.coefficients()
+    if is_zero(lam):
+        return 0
     has_context, has_affinity = not is_zero(alpha), not is_zero(xi) and conv.T > 0
     if has_affinity and conv.affinity == "full" and conv.K > 0:
         return None

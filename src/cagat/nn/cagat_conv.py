@@ -9,7 +9,7 @@ from torch.nn.parameter import UninitializedParameter
 from torch_geometric.utils import is_torch_sparse_tensor
 
 from cagat.diffusion import AttentionOperator, Diffused, EdgeSupport, attended_features, diffuse, diffused_features
-from cagat.diffusion.coefficients import over_channels
+from cagat.diffusion.coefficients import is_zero, over_channels
 from cagat.kernels import CSRGraph, dropout, edge_softmax, prepare_graph
 from cagat.kernels.csr_graph import NORMALIZATIONS
 from cagat.memory import require_memory
@@ -85,7 +85,10 @@ class CaGATConv(ExplainedMessages):
             ``support="edges"``). (default: ``"edges"``)
         feedback: Whether to aggregate :math:`S H` instead of :math:`S Z`. (default: ``False``)
         normalization: ``"row"`` is the paper's :math:`D^{-1} A`. ``"sym"``, an extension of ours, is
-            :math:`D^{-1/2} A D^{-1/2}`, which does not favour hubs. (default: ``"row"``)
+            :math:`D^{-1/2} A D^{-1/2}`, which does not favour hubs. ``"walk"``, another one, is
+            :math:`D^{-1} A` on both sides, :math:`S \leftarrow \alpha \bar{A} S \bar{A} + \dots`: both ends of an edge
+            walk at random, and rows of :math:`S` keep summing to 1 if ``xi=0``; not with ``support="edges"``.
+            (default: ``"row"``)
         learn_coefficients: An extension of ours: whether ``alpha``, ``lam`` and ``xi`` are learnt for each head,
             starting at the values given and kept within their ranges. One that is given at an end of its range
             (``alpha=0``, ``lam=1``, ``xi=0``, ...) is thereby switched off or fully on, and stays so. Weight decay
@@ -123,7 +126,7 @@ class CaGATConv(ExplainedMessages):
         support: Literal["full", "edges"] = "full",
         affinity: Literal["edges", "full"] = "edges",
         feedback: bool = False,
-        normalization: Literal["row", "sym"] = "row",
+        normalization: Literal["row", "sym", "walk"] = "row",
         learn_coefficients: bool = False,
         **kwargs: Any,
     ) -> None:
@@ -150,6 +153,8 @@ class CaGATConv(ExplainedMessages):
         require_choice("normalization", normalization, NORMALIZATIONS)
         if support == "edges" and affinity == "full":
             raise ValueError('support="edges" keeps S on the edges, so affinity="full" cannot be had; use "edges"')
+        if support == "edges" and normalization == "walk":
+            raise ValueError('support="edges" is for normalization="row" or "sym", but not "walk"; use support="full"')
         super().__init__(
             in_channels,
             out_channels,
@@ -219,6 +224,8 @@ class CaGATConv(ExplainedMessages):
         # Whoever looks into the layer must be shown the G that it works with, and dropout would give another one.
         has_one_G = not (is_looked_into and self.training and self.dropout > 0)
         fused = self._fused(Z, graph) if edge_attr is None and has_one_G else None
+        if is_zero(self.coefficients().lam) and not is_looked_into:
+            fused = Z  # Nothing is aggregated, so that attention does not matter.
         if fused is None or is_looked_into:
             G = self._attend(Z, graph, edge_attr)
             G = dropout(G, self.dropout, self.training, graph.entry_places)

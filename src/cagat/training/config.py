@@ -52,6 +52,7 @@ class TrainConfig:
         affinity: Whether Q is taken on the edges or on all pairs.
         feedback: Whether H is fed back.
         normalization: How A is normalised.
+        propagation: Whether all layers aggregate over the graph, or only the last.
         learn_coefficients: Whether alpha, lam and xi are learnt.
         batching: Whether an epoch takes steps on subgraphs: of parts of the graph, or of the neighbourhoods of training
             nodes; ``None`` for the whole graph in each step.
@@ -93,7 +94,8 @@ class TrainConfig:
     support: Literal["full", "edges"] | None = None
     affinity: Literal["edges", "full"] | None = None
     feedback: bool | None = None
-    normalization: Literal["row", "sym"] | None = None
+    normalization: Literal["row", "sym", "walk"] | None = None
+    propagation: Literal["all", "last"] | None = None
     learn_coefficients: bool | None = None
     batching: Literal["cluster", "khop"] | None = None
     parts: int | None = None

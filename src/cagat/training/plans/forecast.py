@@ -51,7 +51,9 @@ def forecast(convs: list[CaGATConv], halo: Halo) -> Forecast:
 
 
 def _needs(conv: CaGATConv) -> _Needs:
-    alpha, _, xi = conv.coefficients()
+    alpha, lam, xi = conv.coefficients()
+    if is_zero(lam):
+        return _Needs(0, 0)  # Nothing is aggregated.
     K, T, width = conv.K, conv.T, conv.heads * conv.out_channels
     has_context, has_affinity = not is_zero(alpha), not is_zero(xi)
     if not has_affinity and not conv.feedback:
