@@ -22,6 +22,7 @@ from cagat.estimator.labels import checked_labels, is_unlabelled, numbered, plai
 from cagat.estimator.learning import learn
 from cagat.estimator.neighbours import Neighbours
 from cagat.estimator.settings import settle
+from cagat.nn import CaGATConv
 
 
 class CaGATClassifier(
@@ -228,7 +229,8 @@ class CaGATClassifier(
         """How much each row attends to its neighbours in the first layer that aggregates; see the class."""
         check_is_fitted(self)
         inputs = self.model_.layer_inputs(as_tensor(self._features), *self._edges)
-        layers = list(zip(self.model_.convs, inputs, strict=True))
+        convs = [conv for conv in self.model_.convs if isinstance(conv, CaGATConv)]
+        layers = list(zip(convs, inputs, strict=True))
         conv, features = next((layer for layer in layers if layer[0].lam > 0), layers[0])
         with torch.no_grad():
             _, (edges, values) = conv(features, *self._edges, return_attention_weights=True)
