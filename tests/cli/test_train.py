@@ -73,7 +73,7 @@ def test_a_flag_wins_over_the_file_and_the_file_over_the_preset(tmp_path):
     done = cagat("train", "--config", "c.yaml", "--epochs", 1, "--no-feedback", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     written = yaml.safe_load((tmp_path / "here" / "config.yaml").read_text())
-    assert (written["epochs"], written["lam"], written["alpha"], written["feedback"]) == (1, 0.9, 0.58, False)
+    assert (written["epochs"], written["lam"], written["alpha"], written["feedback"]) == (1, 0.9, 0.92, False)
 
 
 def test_every_flag_of_the_contract_is_there(monkeypatch):
@@ -113,7 +113,7 @@ def test_bad_input_is_one_message(tmp_path, arguments, message, code):
 
 
 def test_a_diverging_run_exits_with_3(tmp_path):
-    wild = ("--lr", 1000, "--weight-decay", 1000, "--feature-norm", "none")
+    wild = ("--preset", "paper", "--lr", 1000, "--weight-decay", 1000, "--feature-norm", "none")
     done = cagat("train", *SMALL, *wild, "--out", tmp_path / "run")
     assert done.returncode == 3
     assert "in epoch" in done.stderr

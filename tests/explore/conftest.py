@@ -61,6 +61,7 @@ def run(tmp_path_factory, graph_folder) -> TrainedRun:
         rounds=2,
         steps=2,
         xi=0.05,
+        propagation="all",
         feature_norm="none",
     )
 

@@ -2,6 +2,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from cagat import explore
+from cagat.errors import ConfigError
 from cagat.explore.attention_layers import NoAttentionError, attention_layers
 
 
@@ -30,3 +32,16 @@ def test_gat_has_attention_that_sums_to_one(gat_run):
 def test_other_models_have_none(gcn_run):
     with pytest.raises(NoAttentionError, match=r"The model gcn has no attention.*cagat train --model cagat"):
         attention_layers(gcn_run)
+
+
+def test_layers_that_do_not_aggregate_have_none(train, graph_folder, tmp_path):
+    small = {"hidden": 4, "heads": 2, "epochs": 1}
+    last = train(tmp_path / "last", graph_folder, propagation="last", **small)
+    (layer,) = attention_layers(last)
+    assert (layer.number, layer.heads) == (2, 1)
+    view = explore.neighbourhood(last, 0)
+    assert view.frame.equals(explore.neighbourhood(last, 0, layer=2).frame)
+    with pytest.raises(ConfigError, match="attention in layer 2, but layer 1 was asked for"):
+        explore.neighbourhood(last, 0, layer=1)
+    with pytest.raises(NoAttentionError, match="With lam=0 no layer aggregates"):
+        attention_layers(train(tmp_path / "none", graph_folder, lam=0.0, **small))

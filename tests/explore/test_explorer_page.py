@@ -134,7 +134,9 @@ def test_without_plotly_there_is_a_remedy():
 
 
 def test_readings_and_models_of_other_kinds(train, graph_folder, tmp_path):
-    edges = train(tmp_path / "edges", graph_folder, hidden=2, heads=1, support="edges", rounds=1, layers=1)
+    edges = train(
+        tmp_path / "edges", graph_folder, hidden=2, heads=1, support="edges", normalization="row", rounds=1, layers=1
+    )
     data = data_of(write_page(edges, tmp_path / "edges.html").path)
     # S stays on the edges, so that no other pair has any.
     assert set(unpacked(data["layers"][0]["others"])) == {-1}

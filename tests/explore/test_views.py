@@ -87,7 +87,7 @@ def test_what_is_not_there(run, gcn_run):
         explore.neighbourhood(run, "nobody")
     with pytest.raises(DatasetError, match="no node 60: its nodes are numbered from 0 to 59"):
         explore.neighbourhood(run, 60)
-    with pytest.raises(ConfigError, match="the layers 1 to 2, but layer 3"):
+    with pytest.raises(ConfigError, match="attention in layer 1, 2, but layer 3"):
         explore.neighbourhood(run, 0, layer=3)
     with pytest.raises(ConfigError, match="the heads 1 to 3, but head 4"):
         explore.neighbourhood(run, 0, head=4)

@@ -451,7 +451,7 @@ def test_two_hundred_thousand_nodes_take_less_than_two_gibibytes():
         ({"xi": float("inf")}, "xi must be finite and not below 0, got inf"),
         ({"support": "all"}, "support must be one of full, edges, got 'all'"),
         ({"affinity": "all"}, "affinity must be one of edges, full, got 'all'"),
-        ({"normalization": "walk", "support": "edges"}, 'but not "walk"; use support="full"'),
+        ({"normalization": "walk", "support": "edges"}, 'not with "walk": change one of them'),
         ({"normalization": "left"}, "normalization must be one of row, sym, walk, got 'left'"),
         ({"support": "edges", "affinity": "full"}, 'affinity="full" cannot be had'),
         ({"K": True}, "K must be an integer not below 0, got True"),

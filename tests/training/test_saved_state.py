@@ -14,7 +14,7 @@ from cagat.zip_seal import sealed
 
 SMALL = {
     "dataset": "synthetic:nodes=60,degree=4,classes=3,features=8,seed=0", "labels": 5, "val_labels": 5, "hidden": 4,
-    "heads": 2, "epochs": 4, "threads": 1,
+    "heads": 2, "epochs": 4, "threads": 1, "preset": "paper",
 }  # fmt: skip
 
 

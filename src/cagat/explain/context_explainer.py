@@ -108,7 +108,7 @@ class ContextExplainer(ExplainerAlgorithm):  # type: ignore[misc]
 
 
 def _layers(model: torch.nn.Module, x: Tensor, edge_index: Tensor, **kwargs: Any) -> list[AttentionOperator]:
-    """S of every CaGATConv of the model, on the features that reach it."""
+    """S of every CaGATConv of the model that aggregates, on the features that reach it."""
     found: list[AttentionOperator] = []
 
     def look(conv: CaGATConv, given: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -119,7 +119,7 @@ def _layers(model: torch.nn.Module, x: Tensor, edge_index: Tensor, **kwargs: Any
     hooks = [
         module.register_forward_pre_hook(look, with_kwargs=True)
         for module in model.modules()
-        if isinstance(module, CaGATConv)
+        if isinstance(module, CaGATConv) and module.lam > 0
     ]
     try:
         model(x, edge_index, **kwargs)
@@ -128,7 +128,7 @@ def _layers(model: torch.nn.Module, x: Tensor, edge_index: Tensor, **kwargs: Any
             hook.remove()
     if not found:
         raise NoContextError(
-            f"{type(model).__name__} has no CaGATConv, so there is no S to explain it by. Other attention is explained "
-            "by torch_geometric.explain.AttentionExplainer."
+            f"{type(model).__name__} has no CaGATConv that aggregates, so there is no S to explain it by. Other "
+            "attention is explained by torch_geometric.explain.AttentionExplainer."
         )
     return found

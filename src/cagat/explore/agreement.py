@@ -63,7 +63,7 @@ def agreement_view(subject: Subject, shown: list[tuple[AttentionLayer, ShownRows
     if not len(tests):
         raise DatasetError(f"{subject.graph.name}: no test node has a label, so that there is nothing to agree with.")
     frame = pd.concat([_of_layer(subject, layer, rows, tests) for layer, rows in shown], ignore_index=True)
-    known = int(frame.loc[frame["layer"] == 1, ["node", "neighbours"]].dropna()["node"].nunique())
+    known = int(frame.loc[frame["layer"] == frame["layer"].min(), ["node", "neighbours"]].dropna()["node"].nunique())
     details = COUNTED.format(known=known, tests=len(tests))
     if frame["round"].max() == 0:
         return View(_drawn_bars(frame), frame, CAPTION_OF_G, details)

@@ -48,7 +48,7 @@ class AttentionLayer:
 
 
 def attention_layers(run: TrainedRun) -> list[AttentionLayer]:
-    """The attention of every layer of a run's model on its own graph.
+    """The attention of every layer of a run's model that aggregates, on its own graph.
 
     Raises:
         NoAttentionError: The model has none.
@@ -68,8 +68,12 @@ def _context_aware(model: CaGAT, *inputs: Any) -> list[AttentionLayer]:
     layers = []
     for number, (conv, features) in enumerate(zip(model.convs, model.layer_inputs(*inputs), strict=True), start=1):
         assert isinstance(conv, CaGATConv)
+        if conv.lam == 0:
+            continue  # Its attention, whatever it may be, enters nothing.
         operators = [conv.attention_operators(features, *inputs[1:], rounds=done) for done in range(conv.K + 1)]
         layers.append(AttentionLayer(number, operators[0].G, tuple(S for _, S in operators[1:])))
+    if not layers:
+        raise NoAttentionError("With lam=0 no layer aggregates, so there is no attention to look at.")
     return layers
 
 

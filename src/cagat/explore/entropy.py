@@ -18,7 +18,7 @@ CAPTION = (
 )
 
 
-def entropy(run: AnyRun | Subject, nodes: int | None = None, layer: int = 1) -> View:
+def entropy(run: AnyRun | Subject, nodes: int | None = None, layer: int | None = None) -> View:
     """The entropy of attention, in bits, against the number of neighbours; of G, and of S after all rounds.
 
     The frame has a row a node: `node`, `degree`, `G` and, for a model with context, `S`. A row of attention is scaled
@@ -27,7 +27,7 @@ def entropy(run: AnyRun | Subject, nodes: int | None = None, layer: int = 1) -> 
     Args:
         run: A run, or its directory.
         nodes: Of how many test nodes (default: all on graphs of at most 3000 nodes, else 400).
-        layer: Which layer, from 1.
+        layer: Which layer, from 1 (default: the first that aggregates).
 
     Raises:
         NoAttentionError: The model has no attention.

@@ -85,7 +85,7 @@ def write_page(
         if nodes is None:
             chosen = _fitting(subject, chosen, layers, named)
         for layer in layers:
-            _logger.info("Attention of %d nodes in layer %d of %d ...", len(chosen), layer.number, len(layers))
+            _logger.info("Attention of %d nodes in layer %d ...", len(chosen), layer.number)
             rows.append((layer, ShownRows.of(layer, torch.from_numpy(chosen))))
     _logger.info("Places of %d nodes in the plane ...", len(subject.names))
     data = _data(subject, chosen, rows, note)
@@ -138,6 +138,7 @@ def _data(
 
 def _layer_data(layer: AttentionLayer, rows: ShownRows) -> dict[str, Any]:
     return {
+        "number": layer.number,
         "heads": layer.heads,
         "rounds": len(layer.rounds),
         "onEdges": packed_numbers(rows.on_edges),

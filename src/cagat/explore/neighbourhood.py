@@ -21,7 +21,7 @@ def neighbourhood(
     run: AnyRun | Subject,
     node: str | int,
     *,
-    layer: int = 1,
+    layer: int | None = None,
     head: int | None = None,
     rounds: int | None = None,
 ) -> View:
@@ -33,7 +33,7 @@ def neighbourhood(
     Args:
         run: A run, or its directory.
         node: Its name, or its number.
-        layer: Which layer, from 1.
+        layer: Which layer, from 1 (default: the first that aggregates).
         head: Which head, from 1 (default: the mean over the heads).
         rounds: After how many rounds (default: all).
 
@@ -46,7 +46,7 @@ def neighbourhood(
     number, found = subject.node(node), subject.layer(layer)
     last = len(found.rounds)
     if head is not None and not 1 <= head <= found.heads:
-        raise ConfigError(f"Layer {layer} has the heads 1 to {found.heads}, but head {head} was asked for.")
+        raise ConfigError(f"Layer {found.number} has the heads 1 to {found.heads}, but head {head} was asked for.")
     if rounds is not None and not 0 <= rounds <= last:
         raise ConfigError(f"The layer has the rounds 0 to {last}, but round {rounds} was asked for.")
     done = last if rounds is None else rounds

@@ -90,23 +90,28 @@ class Subject:
 
     @cached_property
     def layers(self) -> list[AttentionLayer]:
-        """The attention of each layer.
+        """The attention of each layer that aggregates.
 
         Raises:
             NoAttentionError: The model has none.
         """
         return attention_layers(self.run)
 
-    def layer(self, number: int) -> AttentionLayer:
-        """A layer by its number, from 1.
+    def layer(self, number: int | None) -> AttentionLayer:
+        """A layer by its number, from 1, or the first that aggregates.
 
         Raises:
             NoAttentionError: The model has no attention.
             ConfigError: It has no such layer.
         """
-        if not 1 <= number <= len(self.layers):
-            raise ConfigError(f"The model has the layers 1 to {len(self.layers)}, but layer {number} was asked for.")
-        return self.layers[number - 1]
+        if number is None:
+            return self.layers[0]
+        known = {layer.number: layer for layer in self.layers}
+        if number not in known:
+            raise ConfigError(
+                f"There is attention in layer {', '.join(map(str, known))}, but layer {number} was asked for."
+            )
+        return known[number]
 
     def node(self, wanted: str | int) -> int:
         """The number of a node, given by its name or its number.

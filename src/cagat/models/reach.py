@@ -38,7 +38,8 @@ def reach_of(conv: CaGATConv) -> int | None:
 def needs_degrees_at_its_end(conv: CaGATConv) -> bool:
     r"""Whether a layer divides by the degrees of the farthest nodes that it reaches, as :math:`\bar{A}^T` does.
 
-    On the edges, and where features that are fed back look one hop further, they are degrees of nearer nodes.
+    On the edges, for a walk, and where features that are fed back look one hop further, they are degrees of nearer
+    nodes.
     """
     has_steps = conv.K * conv.T > 0 and not is_zero(conv.coefficients().alpha)
-    return has_steps and conv.support == "full" and not conv.feedback
+    return has_steps and conv.support == "full" and not conv.feedback and conv.normalization != "walk"

@@ -154,7 +154,9 @@ class CaGATConv(ExplainedMessages):
         if support == "edges" and affinity == "full":
             raise ValueError('support="edges" keeps S on the edges, so affinity="full" cannot be had; use "edges"')
         if support == "edges" and normalization == "walk":
-            raise ValueError('support="edges" is for normalization="row" or "sym", but not "walk"; use support="full"')
+            raise ValueError(
+                'support="edges" goes with normalization="row" or "sym", not with "walk": change one of them'
+            )
         super().__init__(
             in_channels,
             out_channels,

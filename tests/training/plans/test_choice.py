@@ -33,7 +33,7 @@ def plan(world=None, **values):
         ({"batching": "cluster", "parts": 50}, "6 nodes cannot be cut into 50 parts"),
         ({"batching": "cluster", "model": "dgi"}, "dgi has a training of its own"),
         ({"batching": "khop", "model": "gcn"}, "how large neighbourhoods shall be with --hops"),
-        ({"batching": "khop", "affinity": "full"}, "use --batching cluster"),
+        ({"batching": "khop", "affinity": "full", "xi": 0.1}, "use --batching cluster"),
     ],
 )
 def test_what_does_not_go_together_is_refused(values, message):

@@ -341,7 +341,7 @@ function firstNode() {
 if (layers.length) {
   if (shown.length < count)
     $("sampled").textContent = `The attention of ${shown.length} of the ${count} nodes is on this page; press Any for one of them.`;
-  layers.forEach((layer, number) => $("layer").add(new Option(String(number + 1), String(number))));
+  layers.forEach((layer, place) => $("layer").add(new Option(String(layer.number), String(place))));
   fillControls();
 }
 state.node = firstNode();

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from torch.nn import Parameter
+
 from cagat.diffusion.coefficients import is_zero
 from cagat.distributed import Halo, Traffic
 from cagat.nn import CaGATConv
@@ -42,12 +44,19 @@ def forecast(convs: list[CaGATConv], halo: Halo) -> Forecast:
     columns, summed = sum(need.columns for need in needs), sum(need.summed for need in needs)
     if halo.world.size == 1:
         return Forecast(Traffic(), Traffic())
-    weights = sum(parameter.numel() for conv in convs for parameter in conv.parameters())
+    weights = sum(parameter.numel() for conv in convs for parameter in _learning(conv))
     out, back = sum(halo.sent), sum(halo.received)
     return Forecast(
         step=Traffic(columns * itemsize * (out + back), (weights + 1 + 2 * summed) * itemsize),
         evaluation=Traffic(columns * itemsize * out, summed * itemsize),
     )
+
+
+def _learning(conv: CaGATConv) -> list[Parameter]:
+    """The parameters that get a gradient: those of the attention do not where nothing is aggregated."""
+    aggregates = not is_zero(conv.coefficients().lam)
+    named = conv.named_parameters()
+    return [parameter for name, parameter in named if aggregates or name.startswith(("lin.", "res.", "bias"))]
 
 
 def _needs(conv: CaGATConv) -> _Needs:
