@@ -59,7 +59,7 @@ class _Backward:
         self._dV = problem.rows(problem.depth + 1).unbind()
         # What has been written, and is from then on added to.
         self._has_dV = [False] * (problem.depth + 1)
-        self._dG = problem.values().zero_()
+        self._dG = problem.values()
 
     def add(self, grad: Tensor) -> tuple[Tensor, Tensor]:
         problem, program = self._problem, self._program
@@ -80,6 +80,7 @@ class _Backward:
 
     def _walk(self, dH: Tensor) -> None:
         problem, program = self._problem, self._program
+        self._dG.zero_()
         # What enters Y where a round starts, G V, is like a round 0 whose levels are T apart.
         sizes = [problem.rounds + 1 if r == 0 else problem.levels(r) for r in range(problem.rounds + 1)]
         buffers = [problem.rows(max(sizes[parity::2])).unbind() for parity in (0, 1)]
