@@ -87,10 +87,11 @@ def attended_backward(
     program.add_logits(dV, dst, src, *_as_rows(problem, weights))
     dZ = program.from_rows(dV, problem.order.nodes)
     program.run()
-    # Of all products of a channel of one head with another head's gradient, those with its own.
+    # Of all products of a channel of one head with another head's gradient, those with its own. With the short side
+    # first they take a quarter of the time of V.t() @ dst.
     heads, V = problem.layout.padded_heads, kept[0][0]
-    products = torch.bmm(V.t().expand(2, -1, -1), at_nodes).view(2, -1, heads, heads)
-    by_channel = products.diagonal(dim1=2, dim2=3)[:, : problem.layout.channels, : problem.layout.heads]
+    products = torch.stack([side.t() @ V for side in (dst, src)]).view(2, heads, -1, heads)
+    by_channel = products.diagonal(dim1=1, dim2=3)[:, : problem.layout.channels, : problem.layout.heads]
     d_dst, d_src = by_channel.transpose(1, 2)[:, None].contiguous().unbind()
     return dZ(), d_dst.clone(), d_src.clone()
 
