@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 from cagat.experiments.search_picture import draw_search
-from cagat.experiments.tuning import FIRST_SEED, Search
+from cagat.experiments.tuning import Search
 from cagat.training.config_file import config_text
 from cagat.whole_file import put_whole
 
@@ -16,7 +16,7 @@ def write_report(search: Search) -> None:
     """Write the best configuration, the picture and the table of a search that has a best trial."""
     best, options = search.best(), search.options
     assert best is not None
-    seeds = f"{FIRST_SEED} to {FIRST_SEED + options.splits - 1}"
+    seeds = f"{options.first_seed} to {options.first_seed + options.splits - 1}"
     comments = (
         f"The best of {search.finished} configurations that cagat tune tried, on {date.today().isoformat()}, with "
         f"cagat {version('cagat')}, torch {version('torch')} and optuna {version('optuna')}.",
