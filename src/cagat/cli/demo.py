@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from cagat.training import Epoch
 
 
-# The presets `tuned` were searched for on validation nodes of other splits (docs/reproduction.md), with equal effort.
+# The presets `tuned` were searched for on validation nodes of other splits (docs/reproduction.md).
 _SHOWN = {
     "GAT, authors' preset": ("gat", "authors"),
     "GAT, tuned": ("gat", "tuned"),
