@@ -46,3 +46,8 @@ def test_two_threads_never_share_a_block():
     for worker in workers:
         worker.join()
     assert not failures
+
+
+def test_blocks_begin_with_a_line_of_the_cache():
+    kept = [scratch(2**18 + 16 * extra, dtype=torch.float32) for extra in range(4)]
+    assert all(tensor.data_ptr() % 64 == 0 for tensor in kept)

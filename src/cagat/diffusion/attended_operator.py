@@ -1,5 +1,6 @@
-"""GAT's attention and the fused rounds as a torch operator."""
+"""GAT's attention and the fused rounds, as a torch operator and, for calls that nobody traces, without its price."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -14,8 +15,7 @@ from cagat.kernels.dropout import seeded_dropout
 from cagat.kernels.products import edge_softmax
 
 
-@custom_op("cagat::attended_diffusion", mutates_args=())
-def attended_diffusion(
+def _forward(
     graph: list[Tensor],
     Z: Tensor,
     att_dst: Tensor,
@@ -38,6 +38,9 @@ def attended_diffusion(
     weights = AttentionWeights(att_dst.detach(), att_src.detach(), slope, p, int(seed))
     result, attention = attended_forward(problem, Z.detach(), weights)
     return (*result, *attention)
+
+
+attended_diffusion = custom_op("cagat::attended_diffusion", _forward, mutates_args=())
 
 
 @attended_diffusion.register_fake
@@ -70,8 +73,7 @@ def _(
     )
 
 
-@custom_op("cagat::attended_diffusion_backward", mutates_args=())
-def attended_diffusion_gradients(
+def _gradients(
     graph: list[Tensor],
     Z: Tensor,
     att_dst: Tensor,
@@ -97,6 +99,9 @@ def attended_diffusion_gradients(
     return attended_backward(problem, (chain, hidden, B), MadeAttention(*attention), weights, grad.detach())
 
 
+attended_diffusion_gradients = custom_op("cagat::attended_diffusion_backward", _gradients, mutates_args=())
+
+
 @attended_diffusion_gradients.register_fake
 def _(graph: list[Tensor], Z: Tensor, att_dst: Tensor, att_src: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
     gradients = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in (Z, att_dst, att_src))
@@ -120,7 +125,8 @@ def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Any, ...]:
     if torch.is_grad_enabled():  # Somebody wants to differentiate the gradient: backward(create_graph=True).
         gradients = _differentiable_gradients(graph, Z, att_dst, att_src, seed, ctx.numbers, grad)
     else:
-        gradients = attended_diffusion_gradients(graph, Z, att_dst, att_src, seed, *ctx.numbers, kept, grad)
+        operator: Callable[..., tuple[Tensor, ...]] = attended_diffusion_gradients if _is_traced(grad) else _gradients
+        gradients = operator(graph, Z, att_dst, att_src, seed, *ctx.numbers, kept, grad)
     return ([None] * len(graph), *gradients, *nothing)
 
 
@@ -142,3 +148,30 @@ def _differentiable_gradients(
 
 
 attended_diffusion.register_autograd(_backward, setup_context=_setup)
+
+
+class _Untraced(torch.autograd.Function):
+    """The operator without torch's dispatcher, which takes as long as the products of plain GAT on Cora."""
+
+    # Not a setup_context beside forward: torch would look up the signature at each call, a tenth of a millisecond.
+    @staticmethod
+    def forward(ctx: Any, *arguments: Any) -> tuple[Tensor, ...]:
+        output = _forward(*arguments)
+        _setup(ctx, arguments, output)
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
+        return (None, *_backward(ctx, *grads)[1:])
+
+
+def attended(*arguments: Any) -> Tensor:
+    """The first result of :func:`attended_diffusion`, which the arguments are for, the fastest way there is."""
+    operator = attended_diffusion if _is_traced(arguments[1]) else _Untraced.apply
+    H: Tensor = operator(*arguments)[0]  # type: ignore[no-untyped-call]
+    return H
+
+
+def _is_traced(tensor: Tensor) -> bool:
+    """Whether somebody writes down what is done, for whom it must be one operator; tensors are then special ones."""
+    return torch.compiler.is_compiling() or type(tensor) is not Tensor

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from cagat.diffusion.attended_operator import attended_diffusion
+from cagat.diffusion.attended_operator import attended
 from cagat.diffusion.by_heads import features_by_heads
 from cagat.diffusion.coefficients import Coefficients, is_zero
 from cagat.diffusion.fused_operator import as_tensors, fused_diffusion, fused_problem
@@ -82,8 +82,7 @@ def attended_features(
     if not keeps_results(fused_problem(tensors, Z, *numbers)):  # type: ignore[arg-type]
         return None
     seed = torch.randint(0, 2**62, (1,)) if dropout > 0 else torch.zeros(1, dtype=torch.long)
-    H: Tensor = attended_diffusion(tensors, Z, *weights, seed, dropout, negative_slope, *numbers)[0]
-    return H
+    return attended(tensors, Z, *weights, seed, dropout, negative_slope, *numbers)
 
 
 def _is_fused(

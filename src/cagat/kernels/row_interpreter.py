@@ -20,9 +20,12 @@ _SPINS = 2_000
 
 
 @cache
-def interpreter(dtype: type[np.floating[Any]], lanes: int, heads: int) -> CFunction:
-    """What runs programs on rows in parts of ``lanes`` lanes, a multiple of ``heads``, both powers of two."""
-    D, L, H = dtype, lanes, heads
+def interpreter(dtype: type[np.floating[Any]], lanes: int, heads: int, ahead: int) -> CFunction:
+    """What runs programs on rows in parts of ``lanes`` lanes, a multiple of ``heads``, both powers of two.
+
+    Rows are asked for ``ahead`` entries before they are needed.
+    """
+    D, L, H, A = dtype, lanes, heads, ahead
     # In the steps with two sums both must fit into the registers, beside the row that they are made of.
     L2 = max(H, min(L, _bytes_of_two_sums() // 2 // np.dtype(dtype).itemsize))
     C = L // H
@@ -45,17 +48,17 @@ def interpreter(dtype: type[np.floating[Any]], lanes: int, heads: int) -> CFunct
                     break
                 start, stop = index(bounds, block), index(bounds, block + 1)
                 if step[table.OP] == table.AGGREGATE:
-                    row_steps.aggregate(step, start, stop, width, last, D, L, H)
+                    row_steps.aggregate(step, start, stop, width, last, D, L, H, A)
                 elif step[table.OP] == table.AGGREGATE_TWICE:
-                    row_steps.aggregate_twice(step, start, stop, width, last, D, L2, H)
+                    row_steps.aggregate_twice(step, start, stop, width, last, D, L2, H, A)
                 elif step[table.OP] == table.AGGREGATE_INNER:
-                    row_steps.aggregate_inner(step, start, stop, width, last, D, L2, H)
+                    row_steps.aggregate_inner(step, start, stop, width, last, D, L2, H, A)
                 elif step[table.OP] == table.AGGREGATE_BOTH:
-                    row_steps.aggregate_both(step, start, stop, width, last, D, L, H)
+                    row_steps.aggregate_both(step, start, stop, width, last, D, L, H, A)
                 elif step[table.OP] == table.ADD_VALUES:
                     row_steps.add_values(step, start, stop, D, H)
                 elif step[table.OP] == table.INNER:
-                    row_steps.inner(step, start, stop, width, last, D, L, H)
+                    row_steps.inner(step, start, stop, width, last, D, L, H, A)
                 elif step[table.OP] == table.COMBINE:
                     row_steps.combine(step, start, stop, width, D, L, H)
                 elif step[table.OP] == table.TO_ROWS:
@@ -63,11 +66,11 @@ def interpreter(dtype: type[np.floating[Any]], lanes: int, heads: int) -> CFunct
                 elif step[table.OP] == table.FROM_ROWS:
                     row_steps.from_rows(step, start, stop, D, L, H)
                 elif step[table.OP] == table.SOFTMAX:
-                    softmax_steps.softmax(step, start, stop, D, H)
+                    softmax_steps.softmax(step, start, stop, last, D, H, A)
                 elif step[table.OP] == table.SOFTMAX_BACKWARD:
-                    softmax_steps.softmax_backward(step, start, stop, D, H)
+                    softmax_steps.softmax_backward(step, start, stop, last, D, H, A)
                 elif step[table.OP] == table.SUM:
-                    softmax_steps.sums(step, start, stop, D, H)
+                    softmax_steps.sums(step, start, stop, last, D, H, A)
                 elif step[table.OP] == table.PICK:
                     row_steps.pick(step, start, stop, D, H)
                 elif step[table.OP] == table.PLACE:

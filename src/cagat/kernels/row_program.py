@@ -8,16 +8,22 @@ import torch
 from torch import Tensor
 
 from cagat.kernels.csr_pattern import CSRPattern
+from cagat.kernels.lanes import FAR, NEAR
 from cagat.kernels.row_interpreter import interpreter
 from cagat.kernels.row_layout import RowLayout
 from cagat.kernels.row_table import Field, Op
 from cagat.kernels.row_threads import balanced_bounds, number_of_blocks, row_threads
+from cagat.kernels.scratch import scratch
 from cagat.kernels.thread_count import kernel_threads
 
 _NUMPY_TYPES = {torch.float32: np.float32, torch.float64: np.float64}
 
 # Smaller than that of a product called by itself: within a program threads wait in compiled code, and are awake.
 _SMALLEST_BLOCK = 50_000
+
+# Where the rows of all nodes take more than this, they come from main memory, or as good as: 5 MB of them come as fast
+# if they are asked for late, 15 MB a fifth faster if they are asked for early (docs/performance.md).
+_CACHED_BYTES = 2**23
 
 
 class RowProgram:
@@ -39,19 +45,19 @@ class RowProgram:
     def __init__(self, pattern: CSRPattern, weights: tuple[Tensor, Tensor] | None, layout: RowLayout) -> None:
         self._layout = layout
         self._last = max(0, pattern.num_entries - 1)
+        row_bytes = layout.width * layout.dtype.itemsize
+        self._ahead = FAR if pattern.num_rows * row_bytes > _CACHED_BYTES else NEAR
         self.is_symmetric = pattern.is_symmetric
         self._threads = kernel_threads()
         self._kept: list[Any] = [pattern, weights]
         self._scales: dict[float, int] = {}
         self._steps: list[tuple[int, ...]] = []
+        # The blocks of rows of both sides, shared by those of a symmetric pattern.
+        blocks = self._blocks(pattern.rowptr)
+        blocks_t = blocks if self.is_symmetric else self._blocks(pattern.rowptr_t)
         self._sides = (
-            (*self._blocks(pattern.rowptr), pattern.rowptr.data_ptr(), pattern.col.data_ptr(), 0),
-            (
-                *self._blocks(pattern.rowptr_t),
-                pattern.rowptr_t.data_ptr(),
-                pattern.col_t.data_ptr(),
-                pattern.perm_t.data_ptr(),
-            ),
+            (*blocks, pattern.rowptr.data_ptr(), pattern.col.data_ptr(), 0),
+            (*blocks_t, pattern.rowptr_t.data_ptr(), pattern.col_t.data_ptr(), pattern.perm_t.data_ptr()),
         )
         self._weights = (0, 0) if weights is None else (weights[0].data_ptr(), weights[1].data_ptr())
 
@@ -251,7 +257,7 @@ class RowProgram:
     def from_rows(self, rows: Tensor, nodes: Tensor) -> Callable[[], Tensor]:
         """The reverse of :meth:`to_rows`: gives the features when the program has been run."""
         layout = self._layout
-        features = torch.empty(rows.size(0), layout.heads, layout.channels, dtype=layout.dtype)
+        features = scratch(rows.size(0), layout.heads, layout.channels, dtype=layout.dtype)
         if not layout.is_square_cut:
             return lambda: features.index_copy_(0, nodes.long(), layout.features(rows))
         self._turn(Op.FROM_ROWS, features, rows, nodes)
@@ -272,7 +278,7 @@ class RowProgram:
         table[-1, Field.WAIT] = 1
         self._kept += (table, counters)
         self._steps = []
-        run = interpreter(_NUMPY_TYPES[layout.dtype], layout.lanes, layout.padded_heads)
+        run = interpreter(_NUMPY_TYPES[layout.dtype], layout.lanes, layout.padded_heads, self._ahead)
         threads = self._threads if table[1:, Field.BLOCKS].max() > 1 else 1
         row_threads.together(run, table.ctypes.data, threads, keep=self)
 

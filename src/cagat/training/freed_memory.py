@@ -5,7 +5,7 @@ import sys
 
 # glibc's names for what mallopt can set (malloc.h).
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
-_MOST, _PAD = 2**31 - 1, 2**28
+_NEVER, _PAD = -1, 2**28
 
 
 def keep_freed_memory() -> None:
@@ -19,5 +19,5 @@ def keep_freed_memory() -> None:
         return
     library = ctypes.CDLL(None)
     if hasattr(library, "gnu_get_libc_version"):
-        for parameter, value in ((_MMAP_MAX, 0), (_TRIM_THRESHOLD, _MOST), (_TOP_PAD, _PAD)):
+        for parameter, value in ((_MMAP_MAX, 0), (_TRIM_THRESHOLD, _NEVER), (_TOP_PAD, _PAD)):
             library.mallopt(parameter, value)

@@ -1,9 +1,9 @@
 """One measurement in a process of its own: `python -m cagat.experiments.bench.probe WHAT DATASET THREADS`.
 
-Answers with one line of JSON: the milliseconds of a step (the median of some, of a long one the second: the first is
-given its memory by the operating system, which takes as long as the step), the number of edges, and in bytes the peak
-of memory of the process and of all steps above what was loaded before them. Memory that is freed is kept for the next
-step, as it is by `cagat train`.
+Answers with one line of JSON: the milliseconds of a step (the median of some after the first, which is given its memory
+by the operating system, and takes half as long again for it), the number of edges, and in bytes the peak of memory of
+the process and of all steps above what was loaded before them. Memory that is freed is kept for the next step, as it is
+by `cagat train`.
 """
 
 import json
@@ -54,7 +54,7 @@ def main(what: str, dataset: str, threads: int) -> None:
         step = training_step(model, (features, prepared), (train, graph.y[train]))
     loaded = psutil.Process().memory_info().rss
     _forget_peak()
-    repeats = 1 if graph.num_edges > 1_000_000 else 20
+    repeats = 5 if graph.num_edges > 1_000_000 else 20
     step()
     taken = statistics.median(milliseconds(step) for _ in range(repeats))
     peak = _peak()
