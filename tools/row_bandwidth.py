@@ -1,9 +1,11 @@
 """How fast rows of features come out of the caches and out of main memory: `python tools/row_bandwidth.py FILE`.
 
-One product with the rows of neighbours that are drawn at random, ten for each of ten thousand and of a million nodes:
-gigabytes of rows in a second, the best of some. It bounds what can become of the time per edge (docs/performance.md).
+One product with the rows of neighbours that are drawn at random, ten for each node: gigabytes of rows in a second, the
+best of some, with rows that are asked for late (into the first cache) and early (into the second). It bounds what can
+become of the time per edge, and says from which size on asking early pays (docs/performance.md).
 """
 
+import itertools
 import json
 import sys
 import time
@@ -12,12 +14,12 @@ from pathlib import Path
 import torch
 
 from cagat.experiments.bench.facts import facts
-from cagat.kernels import CSRPattern
+from cagat.kernels import CSRPattern, row_program
 from cagat.kernels.row_layout import RowLayout
 from cagat.kernels.row_program import RowProgram
 from cagat.kernels.scratch import scratch
 
-NODES, DEGREE, THREADS = (10_000, 1_000_000), 10, (1, 2)
+NODES, DEGREE, THREADS = (2_500, 20_000, 60_000, 250_000, 1_000_000), 10, (1, 2)
 LAYOUT = RowLayout(8, 8, torch.float32)
 
 
@@ -43,10 +45,11 @@ def main(path: Path) -> None:
     found = []
     for threads in THREADS:
         torch.set_num_threads(threads)
-        for nodes in NODES:
+        for nodes, asked in itertools.product(NODES, ("late", "early")):
+            row_program.CACHED_BYTES = -1 if asked == "early" else 2**62
             speed = gigabytes_a_second(nodes, 50 if nodes < 100_000 else 5)
-            print(f"{nodes:>9,} nodes, {threads} threads: {speed:.1f} GB/s")
-            found.append({"nodes": nodes, "threads": threads, "gigabytes_per_second": speed})
+            print(f"{nodes:>9,} nodes, {threads} threads, asked for {asked}: {speed:.1f} GB/s")
+            found.append({"nodes": nodes, "threads": threads, "asked_for": asked, "gigabytes_per_second": speed})
     written = {"measured": facts("python tools/row_bandwidth.py"), "row_bytes": 256, "found": found}
     path.write_text(json.dumps(written, indent=2) + "\n")
 

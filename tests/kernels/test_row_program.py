@@ -60,7 +60,7 @@ class Rows:
 
 @pytest.fixture(params=["late", "early"], autouse=True)
 def distance(request, monkeypatch):
-    monkeypatch.setattr(row_program, "_CACHED_BYTES", 2**40 if request.param == "late" else -1)
+    monkeypatch.setattr(row_program, "CACHED_BYTES", 2**40 if request.param == "late" else -1)
 
 
 @pytest.fixture(params=[(8, 8, torch.float32), (3, 20, torch.float64)], ids=str)
@@ -158,7 +158,7 @@ def test_column_sums(given):
 def test_the_distance_changes_no_bit(layout, monkeypatch):
     given, found = Rows(layout, symmetric=True), []
     for cached in (2**40, -1):
-        monkeypatch.setattr(row_program, "_CACHED_BYTES", cached)
+        monkeypatch.setattr(row_program, "CACHED_BYTES", cached)
         program, out = given.program(), given.empty()
         program.aggregate(out, values=given.layout.values(given.values), y=given.rows(given.y), transpose=True)
         program.run()

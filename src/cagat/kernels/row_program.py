@@ -23,7 +23,7 @@ _SMALLEST_BLOCK = 50_000
 
 # Where the rows of all nodes take more than this, they come from main memory, or as good as: 5 MB of them come as fast
 # if they are asked for late, 15 MB a fifth faster if they are asked for early (docs/performance.md).
-_CACHED_BYTES = 2**23
+CACHED_BYTES = 2**23
 
 
 class RowProgram:
@@ -46,7 +46,7 @@ class RowProgram:
         self._layout = layout
         self._last = max(0, pattern.num_entries - 1)
         row_bytes = layout.width * layout.dtype.itemsize
-        self._ahead = FAR if pattern.num_rows * row_bytes > _CACHED_BYTES else NEAR
+        self._ahead = FAR if pattern.num_rows * row_bytes > CACHED_BYTES else NEAR
         self.is_symmetric = pattern.is_symmetric
         self._threads = kernel_threads()
         self._kept: list[Any] = [pattern, weights]

@@ -1,13 +1,11 @@
 """One measurement in a process of its own: `python -m cagat.experiments.bench.probe WHAT DATASET THREADS`.
 
-Answers with one line of JSON: the milliseconds of a step (the median of some after the first, which is given its memory
-by the operating system, and takes half as long again for it), the number of edges, and in bytes the peak of memory of
-the process and of all steps above what was loaded before them. Memory that is freed is kept for the next step, as it is
-by `cagat train`.
+Answers with one line of JSON: the milliseconds of some steps after the first, which waits for the operating system to
+give it memory; the number of edges; and in bytes the peak of memory of the process and of all steps above what was
+loaded before them. Memory that is freed is kept for the next step, as it is by `cagat train`.
 """
 
 import json
-import statistics
 import sys
 from pathlib import Path
 
@@ -56,9 +54,9 @@ def main(what: str, dataset: str, threads: int) -> None:
     _forget_peak()
     repeats = 5 if graph.num_edges > 1_000_000 else 20
     step()
-    taken = statistics.median(milliseconds(step) for _ in range(repeats))
+    taken = [milliseconds(step) for _ in range(repeats)]
     peak = _peak()
-    print(json.dumps({"ms": taken, "edges": graph.num_edges, "peak": peak, "above": peak - loaded}))
+    print(json.dumps({"times": taken, "edges": graph.num_edges, "peak": peak, "above": peak - loaded}))
 
 
 def _warm_up() -> None:

@@ -1,21 +1,40 @@
 """What becomes of time and memory on large graphs. Each figure is taken in a process of its own."""
 
 import json
+import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
 
 from cagat.errors import CagatError
-from cagat.experiments.bench.measurement import Measurement
+from cagat.experiments.bench.measurement import Measurement, row_of
 
 _SMALL = "synthetic:nodes=10000,degree=10,classes=8,features=64,seed=0"
 _LARGE = "synthetic:nodes=1000000,degree=10,classes=8,features=64,seed=0"
 
 
+class Probe(NamedTuple):
+    """What :mod:`~cagat.experiments.bench.probe` says.
+
+    Attributes:
+        times: The milliseconds of some steps.
+        edges: How many edges the graph has.
+        peak: The most memory that the process had, in bytes.
+        above: The same, above what was loaded before the steps.
+    """
+
+    times: list[float]
+    edges: int
+    peak: int
+    above: int
+
+
 def measure_memory() -> Iterator[Measurement]:
     """The peak of a training step on PubMed, above the loaded data."""
     step = probe("training", "pubmed", 1)
-    yield _amount("training step, peak memory, pubmed", 1, step["ms"], step["above"] / 1e6, "MB", 600, 250)
+    yield _amount("training step, peak memory, pubmed", 1, step, step.above / 1e6, "MB", 600, 250)
 
 
 def measure_scale(threads: int, left_out: Callable[[str], None]) -> Iterator[Measurement]:
@@ -26,7 +45,7 @@ def measure_scale(threads: int, left_out: Callable[[str], None]) -> Iterator[Mea
     yield _per_edge("layer", "layer, time per edge, synthetic, 10 million edges", threads, 1.5, 1.2)
     step = probe("training", _LARGE, threads)
     case = "training step, peak memory of the process, 1 million nodes, 10 million edges"
-    yield _amount(case, threads, step["ms"], step["peak"] / 2**30, "GiB", 16, 8)
+    yield _amount(case, threads, step, step.peak / 2**30, "GiB", 16, 8)
     try:
         yield _per_edge("peer", "compared: PyG GATConv, time per edge, synthetic, 10 million edges", threads)
     except CagatError as error:
@@ -34,21 +53,21 @@ def measure_scale(threads: int, left_out: Callable[[str], None]) -> Iterator[Mea
 
 
 def _per_edge(what: str, case: str, threads: int, target: float | None = None, aim: float | None = None) -> Measurement:
-    small, large = probe(what, _SMALL, threads), probe(what, _LARGE, threads)
-    ratio = (large["ms"] / large["edges"]) / (small["ms"] / small["edges"])
-    peer = "itself, 100 thousand edges"
-    return Measurement(case, threads, large["ms"], 0.0, peer, small["ms"], 0.0, ratio, target=target, aim=aim)
+    """The large graph, and the small one before and after it, so that what changes with the hour changes both."""
+    before, large, after = (probe(what, dataset, threads) for dataset in (_SMALL, _LARGE, _SMALL))
+    row = row_of(case, threads, large.times, "itself, 100 thousand edges", before.times + after.times, target, aim)
+    return replace(row, ratio=row.ratio * before.edges / large.edges)
 
 
-def _amount(case: str, threads: int, ms: float, amount: float, unit: str, target: float, aim: float) -> Measurement:
+def _amount(case: str, threads: int, step: Probe, amount: float, unit: str, target: float, aim: float) -> Measurement:
+    ms = statistics.median(step.times)
     return Measurement(case, threads, ms, 0.0, "-", None, None, amount, unit, target, aim)
 
 
-def probe(what: str, dataset: str, threads: int) -> dict[str, float]:
+def probe(what: str, dataset: str, threads: int) -> Probe:
     """Run :mod:`~cagat.experiments.bench.probe` and read what it says."""
     command = [sys.executable, "-m", "cagat.experiments.bench.probe", what, dataset, str(threads)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  It is our own module.
     if done.returncode:
         raise CagatError(f"The {what} on {dataset} ended with code {done.returncode}: {done.stderr.strip()[-500:]}")
-    answer: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return answer
+    return Probe(**json.loads(done.stdout.splitlines()[-1]))
