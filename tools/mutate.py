@@ -6,11 +6,12 @@ The mutations are those of cosmic-ray, over `cagat.diffusion` and `cagat.nn`. A 
 time, in a copy of the repository, and the tests of these rooms are run, with few random examples and without those of
 `torch.compile`, until the first fails. A mutant that no test notices has survived. First the tests are run on the
 unchanged sources, which must pass; a mutant that takes four times as long hangs, and counts as noticed. Writes
-results/mutation.json; a run that was interrupted goes on where it was. `--sample 0` tries every mutation, which takes
-days.
+results/mutation.json; a run that was interrupted goes on where it was, unless the sources of these rooms or their tests
+have changed since. `--sample 0` tries every mutation, which takes days.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import random
@@ -69,6 +70,13 @@ def mutations() -> list[Mutation]:
     return found
 
 
+def sources() -> str:
+    """A digest of what the mutations are made of, and of what shall notice them."""
+    rooms = [ROOT / "src" / "cagat" / room for room in ROOMS] + [ROOT / test for test in TESTS]
+    paths = sorted(path for room in rooms for path in room.rglob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
+
+
 def mutated(mutation: Mutation, source: str) -> str:
     """The source with the change."""
     from cosmic_ray.mutating import mutate_code
@@ -123,7 +131,8 @@ def main() -> None:
     options = parser.parse_args()
     every = mutations()
     chosen = random.Random(options.seed).sample(every, options.sample) if options.sample else every  # noqa: S311
-    known = json.loads(RESULTS.read_text())["tried"] if RESULTS.exists() else []
+    before = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    known = before["tried"] if before.get("sources") == sources() else []
     noticed = {Mutation(**one["mutation"]): one["noticed"] for one in known}
     with tempfile.TemporaryDirectory(prefix="cagat-mutate-") as folder:
         copy = Path(folder) / "copy"
@@ -141,6 +150,7 @@ def main() -> None:
                 "command": " ".join(["python tools/mutate.py", *sys.argv[1:]]),
                 "date": today(),
                 "versions": facts(),
+                "sources": sources(),
                 "mutations": len(every),
                 "sample": len(tried),
                 "killed": killed,
