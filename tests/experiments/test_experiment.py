@@ -2,7 +2,7 @@ import pytest
 
 from cagat.errors import ConfigError
 from cagat.experiments.cell import Cell
-from cagat.experiments.experiment import EXPERIMENTS, Row, figure2, readings, table1, table2
+from cagat.experiments.experiment import EXPERIMENTS, Row, few_labels, figure2, readings, table1, table2
 from cagat.experiments.job import Job
 from cagat.experiments.paper import reported
 from cagat.training import TrainConfig
@@ -52,6 +52,14 @@ def test_a_part_of_an_experiment():
     assert {job.method for job in part.jobs()} == {"gat"}
     with pytest.raises(ConfigError, match=r"table1 has no method 'gta'.*gat"):
         table1().restricted(methods=["gta"])
+
+
+def test_few_labels_has_five_splits_of_the_slow_graph_unless_told_otherwise():
+    def most(experiment, dataset):
+        return max(job.cell.seed for job in experiment.jobs() if job.cell.dataset == dataset)
+
+    assert (most(few_labels(), "pubmed"), most(few_labels(), "cora")) == (4, 9)
+    assert most(few_labels().restricted(splits=7), "pubmed") == 6
 
 
 def test_another_preset_is_another_job():

@@ -86,7 +86,7 @@ def entries(experiment: Experiment, store: JobStore) -> list[Entry]:
 
 def _entry(experiment: Experiment, store: JobStore, row: Row, dataset: str, labels: int) -> Entry:
     accuracies, failed = {}, 0
-    for seed in range(experiment.splits):
+    for seed in experiment.seeds(dataset):
         job = Job(row.method, row.preset, Cell(dataset, labels, seed), row.changes, experiment.history)
         record = store.found(job)
         if record is None:
