@@ -56,7 +56,7 @@ def tricks(graph: CSRGraph) -> Iterator[tuple[str, float, float]]:
 
 
 def products(graph: CSRGraph) -> Iterator[tuple[str, float, float]]:
-    """The plain loops against the steps of row programs, ten of them in a program."""
+    """The plain loops against the steps of row programs, ten of them in a program, and where rows begin."""
     p, n = graph.pattern, graph.num_nodes
     weights = graph.transition("row", torch.float32)
     x, y, out = torch.randn(3, n, 64)
@@ -87,6 +87,10 @@ def products(graph: CSRGraph) -> Iterator[tuple[str, float, float]]:
 
     for name, loop in loops.items():
         yield f"{name}: plain loop / row step", best(loop), best(lambda name=name: ten(steps[name])) / 10
+    # As NumPy's large blocks begin, 16 bytes after a line of the cache, and as ours do.
+    between = torch.randn(n * 64 + 4)[4:].view(n, 64)
+    times = (best(lambda rows=rows: ten(lambda program: program.aggregate(out, x=rows))) / 10 for rows in (between, x))
+    yield "Abar x: rows across lines of the cache / in whole lines", *times
 
 
 def diffusions(graph: CSRGraph) -> Iterator[tuple[str, float, float]]:
