@@ -1,4 +1,4 @@
-"""Put the tables of results/ into README.md, docs/reproduction.md and docs/reliability.md.
+"""Put the tables of results/ and benchmarks/results/ into README.md and the pages of docs/ that show them.
 
 Run: python tools/update_readme.py [--check]
 
@@ -13,8 +13,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import performance_table
+
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/reproduction.md", "docs/reliability.md")
+PAGES = ("README.md", "docs/reproduction.md", "docs/reliability.md", "docs/performance.md")
 _BLOCK = re.compile(r"(<!-- results: (?P<name>[\w-]+) -->\n).*?(<!-- end of (?P=name) -->)", re.DOTALL)
 
 Line = dict[str, str]
@@ -67,11 +69,19 @@ def as_written(name: str) -> Callable[[Path], str]:
     return lambda results: (results / f"{name}.md").read_text(encoding="utf-8")
 
 
+def measured(table: Callable[[Path], str], name: str) -> Callable[[Path], str]:
+    """A table of what was measured, in the directory of the benchmarks."""
+    return lambda results: table(results.parent / "benchmarks" / "results" / f"{name}.json")
+
+
 TABLES: dict[str, Callable[[Path], str]] = {
     "main": main_table,
     "baselines": baselines,
     **{name: whole(name) for name in ("table1", "table2", "few_labels", "readings")},
     **{name: as_written(name) for name in ("faults", "memory_estimates")},
+    **{name: measured(performance_table.bench, name) for name in ("bench", "compare")},
+    "tricks": measured(performance_table.tricks, "tricks"),
+    "row_bandwidth": measured(performance_table.row_bandwidth, "row_bandwidth"),
 }
 
 
