@@ -81,7 +81,20 @@ class RowProgram:
         next step may begin before this one has ended.
         """
         weight = 0 if x is None else self._weights[transpose]
-        self._append(Op.AGGREGATE, wait, transpose, weight, values, x, y, add, out, None, scale_x, scale_y, scale_add)
+        self._append(
+            Op.AGGREGATE,
+            wait=wait,
+            transpose=transpose,
+            weight=weight,
+            values=values,
+            x=x,
+            y=y,
+            add=add,
+            out=out,
+            scale_x=scale_x,
+            scale_y=scale_y,
+            scale_add=scale_add,
+        )
 
     def aggregate_twice(
         self,
@@ -104,18 +117,15 @@ class RowProgram:
         assert self.is_symmetric or not transpose_x
         self._append(
             Op.AGGREGATE_TWICE,
-            True,
-            False,
-            self._weights[transpose_x],
-            values,
-            x,
-            None,
-            add,
-            out,
-            out2,
-            scale_x,
-            scale_y,
-            scale_add,
+            weight=self._weights[transpose_x],
+            values=values,
+            x=x,
+            add=add,
+            out=out,
+            out2=out2,
+            scale_x=scale_x,
+            scale_y=scale_y,
+            scale_add=scale_add,
         )
 
     def aggregate_inner(
@@ -139,20 +149,18 @@ class RowProgram:
         """
         self._append(
             Op.AGGREGATE_INNER,
-            True,
-            True,
-            self._weights[True],
-            values,
-            x,
-            y,
-            add,
-            out,
-            out2,
-            scale_x,
-            scale_y,
-            1.0,
-            products,
-            scale_products,
+            transpose=True,
+            weight=self._weights[True],
+            values=values,
+            x=x,
+            y=y,
+            add=add,
+            out=out,
+            out2=out2,
+            scale_x=scale_x,
+            scale_y=scale_y,
+            products=products,
+            scale_products=scale_products,
         )
 
     def aggregate_both(self, out: Tensor, values: Tensor, y: Tensor, scale_y: float | Tensor) -> None:
@@ -161,11 +169,11 @@ class RowProgram:
         The values may be in the order of the entries or of the transpose's entries: their sum is the same.
         """
         assert self.is_symmetric
-        self._append(Op.AGGREGATE_BOTH, True, True, 0, values, None, y, None, out, None, 1.0, scale_y, 1.0)
+        self._append(Op.AGGREGATE_BOTH, transpose=True, values=values, y=y, out=out, scale_y=scale_y)
 
     def add_values(self, out: Tensor, values: Tensor, scale: float | Tensor, wait: bool = True) -> None:
         """``out += scale values``, both at the entries."""
-        self._append(Op.ADD_VALUES, wait, False, 0, None, values, None, None, out, None, scale, 1.0, 1.0)
+        self._append(Op.ADD_VALUES, wait=wait, x=values, out=out, scale_x=scale)
 
     def inner(
         self,
@@ -179,7 +187,7 @@ class RowProgram:
         wait: bool = True,
     ) -> None:
         """``out = scale_x p + scale_add add`` with the inner products p at the entries."""
-        self._append(Op.INNER, wait, False, 0, None, x, y, add, out, None, scale_x, 1.0, scale_add)
+        self._append(Op.INNER, wait=wait, x=x, y=y, add=add, out=out, scale_x=scale_x, scale_add=scale_add)
 
     def combine(
         self,
@@ -191,21 +199,19 @@ class RowProgram:
         wait: bool = True,
     ) -> None:
         """``out = scale_x x + scale_add add``."""
-        self._append(Op.COMBINE, wait, False, 0, None, x, None, add, out, None, scale_x, 1.0, scale_add)
+        self._append(Op.COMBINE, wait=wait, x=x, add=add, out=out, scale_x=scale_x, scale_add=scale_add)
 
     def logits(self, dst: Tensor, src: Tensor, x: Tensor, att_dst: Tensor, att_src: Tensor) -> None:
         """The products of each row with two rows, for each head."""
-        weight = self._address(att_dst)
-        self._append(Op.LOGITS, True, False, weight, att_src, x, None, None, dst, src, 1.0, 1.0, 1.0)
+        self._append(Op.LOGITS, weight=self._address(att_dst), values=att_src, x=x, out=dst, out2=src)
 
     def add_logits(self, out: Tensor, dst: Tensor, src: Tensor, att_dst: Tensor, att_src: Tensor) -> None:
         """The transpose of :meth:`logits`, added to ``out``."""
-        weight = self._address(att_dst)
-        self._append(Op.ADD_LOGITS, True, False, weight, att_src, dst, src, None, out, None, 1.0, 1.0, 1.0)
+        self._append(Op.ADD_LOGITS, weight=self._address(att_dst), values=att_src, x=dst, y=src, out=out)
 
     def softmax(self, out: Tensor, dst: Tensor, src: Tensor, edge: Tensor | None, slope: float) -> None:
         """GAT's attention, of logits that are vectors of heads."""
-        self._append(Op.SOFTMAX, True, False, 0, None, dst, src, edge, out, None, slope, 1.0, 1.0)
+        self._append(Op.SOFTMAX, x=dst, y=src, add=edge, out=out, scale_x=slope)
 
     def softmax_backward(
         self,
@@ -221,31 +227,27 @@ class RowProgram:
         """The gradient of GAT's attention at the logits of the entries and at ``dst``."""
         self._append(
             Op.SOFTMAX_BACKWARD,
-            True,
-            False,
-            self._address(grad),
-            softmax,
-            dst,
-            src,
-            edge,
-            grad_logit,
-            grad_dst,
-            slope,
-            1.0,
-            1.0,
+            weight=self._address(grad),
+            values=softmax,
+            x=dst,
+            y=src,
+            add=edge,
+            out=grad_logit,
+            out2=grad_dst,
+            scale_x=slope,
         )
 
     def column_sums(self, out: Tensor, values: Tensor) -> None:
         """The sums of the values along the columns of the pattern."""
-        self._append(Op.SUM, True, True, 0, values, None, None, None, out, None, 1.0, 1.0, 1.0)
+        self._append(Op.SUM, transpose=True, values=values, out=out)
 
     def pick(self, out: Tensor, values: Tensor, entries: Tensor) -> None:
         """``out[e] = values[entries[e]]`` at all entries."""
-        self._append(Op.PICK, True, False, 0, entries, values, None, None, out, None, 1.0, 1.0, 1.0)
+        self._append(Op.PICK, values=entries, x=values, out=out)
 
     def place(self, out: Tensor, values: Tensor, entries: Tensor) -> None:
         """The reverse of :meth:`pick`: ``out[entries[e]] = values[e]``."""
-        self._append(Op.PLACE, True, False, 0, entries, values, None, None, out, None, 1.0, 1.0, 1.0)
+        self._append(Op.PLACE, values=entries, x=values, out=out)
 
     def to_rows(self, out: Tensor, features: Tensor, nodes: Tensor) -> None:
         """Lay features of shape ``(n, heads, channels)`` out as rows, where row i is that of node ``nodes[i]``."""
@@ -265,7 +267,7 @@ class RowProgram:
 
     def _turn(self, op: Op, out: Tensor, x: Tensor, nodes: Tensor) -> None:
         # The nodes stand where other steps have their values.
-        self._append(op, True, False, 0, nodes, x, None, None, out, None, 1.0, 1.0, 1.0)
+        self._append(op, values=nodes, x=x, out=out)
 
     def run(self) -> None:
         """Do all steps, in their order; those that are added later are for the next call."""
@@ -285,18 +287,19 @@ class RowProgram:
     def _append(
         self,
         op: Op,
-        wait: bool,
-        transpose: bool,
-        weight: int,
-        values: Tensor | None,
-        x: Tensor | None,
-        y: Tensor | None,
-        add: Tensor | None,
+        *,
+        wait: bool = True,
+        transpose: bool = False,
+        weight: int = 0,
+        values: Tensor | None = None,
+        x: Tensor | None = None,
+        y: Tensor | None = None,
+        add: Tensor | None = None,
         out: Tensor | None,
-        out2: Tensor | None,
-        scale_x: float | Tensor,
-        scale_y: float | Tensor,
-        scale_add: float | Tensor,
+        out2: Tensor | None = None,
+        scale_x: float | Tensor = 1.0,
+        scale_y: float | Tensor = 1.0,
+        scale_add: float | Tensor = 1.0,
         products: Tensor | None = None,
         scale_products: float | Tensor = 1.0,
     ) -> None:
