@@ -13,6 +13,7 @@ from torch_geometric.explain import AttentionExplainer, Explainer, GNNExplainer
 from torch_geometric.nn import GATConv
 
 from cagat import CaGATConv, CSRGraph, reference
+from cagat.memory import OutOfMemoryError
 from cagat.nn import SparseFeatures
 from graph_strategies import RandomGraph, graphs
 
@@ -570,3 +571,12 @@ def test_without_aggregation_attention_is_not_made():
     _, (_, S) = conv(x, random_edges(), return_attention_weights=True)  # Who asks for it still gets it.
     assert S.isfinite().all()
     assert S.abs().sum() > 0
+
+
+def test_weights_that_do_not_fit_are_refused_before_they_are_made(monkeypatch):
+    monkeypatch.setattr("cagat.memory.free_memory", lambda: 10 * 4 * 8 * 4)
+    CaGATConv(10, 8, heads=4)
+    with pytest.raises(
+        OutOfMemoryError, match=r"A layer from 11 to 4 x 8 units would need .*1408 bytes.*Ask for fewer"
+    ):
+        CaGATConv(11, 8, heads=4)
