@@ -80,6 +80,35 @@ def test_gradients(alpha, lam, xi, K, T, shape, p):
     assert gradgradcheck(features, tensors)
 
 
+@pytest.mark.parametrize("frozen", [(), (0,), (1,), (2,), (1, 2), (0, 2)])
+def test_second_gradients_where_something_is_frozen(frozen):
+    made, *tensors = inputs(SMALL, 2, 3)
+    learnt = [tensor for place, tensor in enumerate(tensors) if place not in frozen]
+    for place in frozen:
+        tensors[place].requires_grad_(False)
+    outcomes = []
+    for function in (at_once, one_after_the_other):
+        H = function(*tensors, made, Coefficients(0.4, 0.3, 0.1), K=2, T=2)
+        plain = torch.autograd.grad(H.square().sum(), learnt, retain_graph=True)
+        first = torch.autograd.grad(H.square().sum(), learnt, create_graph=True)
+        # What is made to be differentiated again is the same gradient.
+        for one, other in zip(plain, first, strict=True):
+            assert_close(one, other, rtol=1e-12, atol=1e-12)
+        penalty = sum(gradient.square().sum() for gradient in first)
+        outcomes.append(torch.autograd.grad(penalty, learnt))
+    for one, other in zip(*outcomes, strict=True):
+        assert_close(one, other, rtol=1e-10, atol=1e-10)
+
+
+def test_works_beside_a_transform_of_torch_func():
+    made, *tensors = inputs(SMALL, 2, 3)
+    Z, dst, src = (tensor.detach() for tensor in tensors)
+    plain = Coefficients(0.4, 0.3, 0.1)
+    H = at_once(Z, dst, src, made, plain, K=1, T=1)
+    scaled = torch.func.grad(lambda factor: (factor * at_once(Z, dst, src, made, plain, K=1, T=1)).sum())
+    assert_close(scaled(torch.tensor(2.0, dtype=torch.float64)), H.sum())
+
+
 @pytest.mark.parametrize("p", [0.0, 0.5])
 @pytest.mark.parametrize(("alpha", "lam", "xi", "K", "T"), CASES)
 def test_operators_keep_torchs_rules(alpha, lam, xi, K, T, p):

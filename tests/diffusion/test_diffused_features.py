@@ -177,3 +177,18 @@ def test_what_is_kept_is_what_was_counted(shape, alpha, lam, xi, K, T):
     problem = FusedProblem.reduced(made.local_order(), weights, layout, (alpha, lam, xi), K, T)
     kept = fused_forward(problem, Z.detach(), G.detach())[1:]
     assert sum(tensor.nbytes for tensor in kept) == problem.kept_bytes
+
+
+@pytest.mark.parametrize("frozen", [0, 1])
+def test_second_gradients_where_features_or_attention_are_given(frozen):
+    made = CSRGraph.from_edge_index(torch.tensor([[0, 1, 2, 2], [1, 2, 0, 1]]), 3, dtype=torch.float64)
+    generator = torch.Generator().manual_seed(0)
+    Z = torch.randn(3, 2, 2, generator=generator, dtype=torch.float64).requires_grad_(frozen != 0)
+    G = torch.rand(made.num_entries, 2, generator=generator, dtype=torch.float64).requires_grad_(frozen != 1)
+    learnt = G if frozen == 0 else Z
+
+    def features(learnt):
+        pair = (Z, learnt) if frozen == 0 else (learnt, G)
+        return diffused_features(*pair, made, Coefficients(0.4, 0.3, 0.1), K=2, T=1)
+
+    assert gradgradcheck(features, (learnt,))

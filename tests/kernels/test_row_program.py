@@ -1,9 +1,12 @@
-"""Every step on rows against dense products, with rows asked for late (from a cache) and early (from main memory)."""
+"""The steps on rows against dense products, with rows asked for late (from a cache) and early (from main memory)."""
 
+import numba
+import numpy as np
 import pytest
 import torch
 
-from cagat.kernels import CSRPattern, row_program
+from cagat.kernels import CSRPattern, row_program, torch_products
+from cagat.kernels.lanes import FAR, NEAR, prefetch
 from cagat.kernels.row_layout import RowLayout
 from cagat.kernels.row_program import RowProgram
 
@@ -58,9 +61,12 @@ class Rows:
         torch.testing.assert_close(self.layout.features(rows), expected)
 
 
-@pytest.fixture(params=["late", "early"], autouse=True)
+LATE, EARLY = 2**40, -1
+
+
+@pytest.fixture(params=[LATE, EARLY], ids=["late", "early"])
 def distance(request, monkeypatch):
-    monkeypatch.setattr(row_program, "CACHED_BYTES", 2**40 if request.param == "late" else -1)
+    monkeypatch.setattr(row_program, "CACHED_BYTES", request.param)
 
 
 @pytest.fixture(params=[(8, 8, torch.float32), (3, 20, torch.float64)], ids=str)
@@ -69,7 +75,7 @@ def layout(request):
 
 
 @pytest.fixture(params=[True, False], ids=["symmetric", "directed"])
-def given(layout, request):
+def given(layout, request, distance):
     return Rows(layout, request.param)
 
 
@@ -117,16 +123,19 @@ def test_aggregate_inner_adds_products_in_the_order_of_the_transpose(given, goes
         given.rows(given.y),
         given.layout.values(given.values),
         scale_x=0.5,
+        scale_y=3.0,
+        add=given.rows(given.y),
         scale_products=2.0,
     )
     program.run()
     if goes_on:
         given.check(out, 0.5 * given.times(given.weights[0], given.x, transpose=True))
-    given.check(out2, given.times(given.values, given.x, transpose=True))
+    given.check(out2, 3 * given.times(given.values, given.x, transpose=True) + given.y)
     expected = given.more_values + 2 * given.inner(given.x, given.y)
     torch.testing.assert_close(given.layout.unpadded(products), expected[back])
 
 
+@pytest.mark.usefixtures("distance")
 def test_aggregate_with_values_and_their_mirror(layout):
     given = Rows(layout, symmetric=True)
     program, out = given.program(), given.empty()
@@ -157,10 +166,72 @@ def test_column_sums(given):
 
 def test_the_distance_changes_no_bit(layout, monkeypatch):
     given, found = Rows(layout, symmetric=True), []
-    for cached in (2**40, -1):
+    for cached in (LATE, EARLY):
         monkeypatch.setattr(row_program, "CACHED_BYTES", cached)
         program, out = given.program(), given.empty()
         program.aggregate(out, values=given.layout.values(given.values), y=given.rows(given.y), transpose=True)
         program.run()
         found.append(out)
     assert torch.equal(*found)
+
+
+def test_softmax_and_its_gradient(given):
+    layout, pattern = given.layout, given.pattern
+    dst, src, edge = given.x[..., 0].contiguous(), given.y[..., 0].contiguous(), given.values
+    grad, (at_dst, at_src, at_edge) = given.more_values, map(layout.values, (dst, src, edge))
+    program, softmax = given.program(), layout.values(torch.zeros_like(edge)).clone()
+    program.softmax(softmax, at_dst, at_src, at_edge, 0.2)
+    program.run()
+    expected = torch_products.edge_softmax(pattern.rowptr, pattern.col, dst, src, edge, 0.2)
+    torch.testing.assert_close(layout.unpadded(softmax), expected)
+    logit, total, column = torch.zeros_like(softmax), torch.zeros_like(at_dst), torch.zeros_like(at_src)
+    program.softmax_backward(logit, total, at_dst, at_src, at_edge, 0.2, softmax, layout.values(grad))
+    program.column_sums(column, logit)
+    program.run()
+    sides = (pattern.rowptr, pattern.col, pattern.rowptr_t, pattern.perm_t)
+    expected = torch_products.edge_softmax_backward(*sides, dst, src, edge, 0.2, expected, grad)
+    for one, other in zip(map(layout.unpadded, (total, column, logit)), expected, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def distances(monkeypatch, pattern, transpose):
+    """How far ahead rows are asked for, at two limits: as much as they take, and a byte less."""
+    layout, asked = RowLayout(2, 2, torch.float32), []
+    real = row_program.interpreter
+    monkeypatch.setattr(row_program, "interpreter", lambda *given: asked.append(given[-1]) or real(*given))
+    sources, targets = (pattern.num_rows, pattern.num_cols)[:: 1 if transpose else -1]
+    x, out = torch.ones(sources, layout.width), torch.empty(targets, layout.width)
+    for limit in (x.nbytes, x.nbytes - 1):
+        monkeypatch.setattr(row_program, "CACHED_BYTES", limit)
+        weight = torch.ones(pattern.num_entries)
+        program = RowProgram(pattern, (weight, weight), layout)
+        program.aggregate(out, x=x, transpose=transpose)
+        program.run()
+    return asked
+
+
+@pytest.mark.parametrize("transpose", [False, True])
+def test_rows_that_fill_more_than_the_cache_are_asked_for_early(monkeypatch, transpose):
+    nodes = torch.arange(5)
+    assert distances(monkeypatch, CSRPattern.from_sorted(nodes, 7 * nodes, 5, 40), transpose) == [NEAR, FAR]
+
+
+@pytest.mark.parametrize(("ahead", "width", "cache"), [(NEAR, 64, "i32 3"), (FAR, 64, "i32 2"), (FAR, 8, "i32 2")])
+def test_every_line_of_a_row_is_asked_for(ahead, width, cache):
+    code = compiled_request(ahead, width)
+    calls = [line for line in code.splitlines() if "call void @llvm.prefetch" in line]
+    assert len(calls) == max(1, width * 4 // 64)
+    assert all(f"i32 0, {cache}, i32 1" in call for call in calls)
+
+
+def test_little_that_is_near_is_not_asked_for():
+    assert "call void @llvm.prefetch" not in compiled_request(NEAR, 8)
+
+
+def compiled_request(ahead, width):
+    @numba.njit
+    def ask(address):
+        prefetch(address, 0, np.float32, width, ahead)
+
+    ask.compile((numba.int64,))
+    return ask.inspect_llvm(ask.signatures[0])

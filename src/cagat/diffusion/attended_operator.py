@@ -9,7 +9,7 @@ from torch.library import custom_op
 
 from cagat.diffusion.coefficients import Coefficients
 from cagat.diffusion.diffuse import diffuse
-from cagat.diffusion.fused_operator import fused_problem, graph_of
+from cagat.diffusion.fused_operator import differentiable_gradients, fused_problem, graph_of
 from cagat.kernels import CSRGraph
 from cagat.kernels.dropout import seeded_dropout
 from cagat.kernels.products import edge_softmax
@@ -132,19 +132,22 @@ def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Any, ...]:
 
 def _differentiable_gradients(
     graph: list[Tensor], Z: Tensor, att_dst: Tensor, att_src: Tensor, seed: Tensor, numbers: list[Any], grad: Tensor
-) -> tuple[Tensor, ...]:
+) -> tuple[Tensor | None, ...]:
     """The same gradients, through single products."""
     order, transition = graph_of(graph)
     p, slope, alpha, lam, xi, rounds, steps, walks = numbers
-    ordered, V = CSRGraph.from_transition(order.pattern, transition), Z[order.nodes]
-    dst, src = ((V * weights).sum(dim=-1) for weights in (att_dst, att_src))
-    G = edge_softmax(order.pattern, dst, src, None, slope)
-    if p > 0:
-        G = seeded_dropout(G, seed, p, order.entries)
+    ordered = CSRGraph.from_transition(order.pattern, transition)
     options = {"K": rounds, "T": steps, "normalization": "walk" if walks else "row"}
-    H = diffuse(V, G, ordered, Coefficients(alpha, lam, xi), **options).H
-    inputs = (Z, att_dst, att_src)
-    return torch.autograd.grad(H[order.nodes_back], inputs, grad, create_graph=True, materialize_grads=True)
+
+    def features(Z: Tensor, att_dst: Tensor, att_src: Tensor) -> Tensor:
+        V = Z[order.nodes]
+        dst, src = ((V * weights).sum(dim=-1) for weights in (att_dst, att_src))
+        G = edge_softmax(order.pattern, dst, src, None, slope)
+        if p > 0:
+            G = seeded_dropout(G, seed, p, order.entries)
+        return diffuse(V, G, ordered, Coefficients(alpha, lam, xi), **options).H[order.nodes_back]
+
+    return differentiable_gradients(features, (Z, att_dst, att_src), grad)
 
 
 attended_diffusion.register_autograd(_backward, setup_context=_setup)
@@ -173,5 +176,7 @@ def attended(*arguments: Any) -> Tensor:
 
 
 def _is_traced(tensor: Tensor) -> bool:
-    """Whether somebody writes down what is done, for whom it must be one operator; tensors are then special ones."""
-    return torch.compiler.is_compiling() or type(tensor) is not Tensor
+    """Whether somebody writes down what is done or transforms it, for whom it must be an operator that torch knows."""
+    if torch.compiler.is_compiling() or type(tensor) is not Tensor:
+        return True
+    return bool(torch._C._are_functorch_transforms_active())  # Then no Function can be called, whatever goes into it.

@@ -1,5 +1,6 @@
 """The fused rounds as a torch operator."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -151,14 +152,29 @@ def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Any, ...]:
 
 def _differentiable_gradients(
     graph: list[Tensor], Z: Tensor, G: Tensor, numbers: list[Any], grad: Tensor
-) -> tuple[Tensor, ...]:
+) -> tuple[Tensor | None, ...]:
     """The same gradients, through the rounds made of single products."""
     order, weights = graph_of(graph)
     alpha, lam, xi, rounds, steps, walks = numbers
     ordered, normalization = CSRGraph.from_transition(order.pattern, weights), "walk" if walks else "row"
     coefficients, options = Coefficients(alpha, lam, xi), {"K": rounds, "T": steps, "normalization": normalization}
-    H = diffuse(Z[order.nodes], G[order.entries], ordered, coefficients, **options).H
-    return torch.autograd.grad(H[order.nodes_back], (Z, G), grad, create_graph=True, materialize_grads=True)
+
+    def features(Z: Tensor, G: Tensor) -> Tensor:
+        H = diffuse(Z[order.nodes], G[order.entries], ordered, coefficients, **options).H
+        return H[order.nodes_back]
+
+    return differentiable_gradients(features, (Z, G), grad)
+
+
+def differentiable_gradients(
+    function: Callable[..., Tensor], inputs: tuple[Tensor, ...], grad: Tensor
+) -> tuple[Tensor | None, ...]:
+    """The gradients of a function at those inputs that want one, for somebody who will differentiate them again."""
+    # Views, so that an input that another one was made of, as G is of Z, is not credited with what goes through that.
+    views = [tensor.view_as(tensor) for tensor in inputs]
+    wanted = [view for view in views if view.requires_grad]
+    found = iter(torch.autograd.grad(function(*views), wanted, grad, create_graph=True, materialize_grads=True))
+    return tuple(next(found) if view.requires_grad else None for view in views)
 
 
 fused_diffusion.register_autograd(_backward, setup_context=_setup)

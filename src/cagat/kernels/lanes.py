@@ -29,7 +29,7 @@ NEAR, FAR = 8, 32
 """How many entries ahead rows are asked for: where they come from a cache, and where they come from main memory.
 
 On PubMed a product takes a quarter less time with the first than without asking, on Cora as much. On a million nodes
-two threads read 13 GB a second with the first, and 22 with the second (docs/performance.md).
+rows come at not much more than half the speed with the first of that with the second (docs/performance.md).
 """
 
 

@@ -173,7 +173,7 @@ def _differentiable_edge_softmax_gradients(
     logits = sddmm_heads(*pattern, dst[:, :, None], columns) + sddmm_heads(*pattern, rows, src[:, :, None])
     if edge is not None:
         logits = logits + edge
-    slope = torch.where(logits <= 0, negative_slope, 1.0).to(grad.dtype)
+    slope = torch.ones_like(logits).masked_fill(logits <= 0, negative_slope)
     mean = spmm_heads(*pattern, g * grad, columns, False)
     grad_logits = slope * g * (grad - sddmm_heads(*pattern, mean, columns))
     grad_dst = spmm_heads(*pattern, grad_logits, columns, False)

@@ -9,6 +9,7 @@ import numpy as np
 from llvmlite.binding import get_host_cpu_features
 from numba.np.numpy_support import carray
 
+from cagat.kernels import compiled as compiled_module
 from cagat.kernels import lanes as lanes_module
 from cagat.kernels import row_steps, softmax_steps
 from cagat.kernels import row_table as table
@@ -104,5 +105,5 @@ def _bytes_of_two_sums() -> int:
 
 @cache
 def _fingerprint() -> int:
-    modules = (lanes_module, row_steps, softmax_steps, table)
+    modules = (compiled_module, lanes_module, row_steps, softmax_steps, table)
     return zlib.crc32("".join(map(inspect.getsource, modules)).encode())

@@ -21,8 +21,8 @@ _NUMPY_TYPES = {torch.float32: np.float32, torch.float64: np.float64}
 # Smaller than that of a product called by itself: within a program threads wait in compiled code, and are awake.
 _SMALLEST_BLOCK = 50_000
 
-# Where the rows of all nodes take more than this, they come from main memory, or as good as: 5 MB of them come as fast
-# if they are asked for late, 15 MB a fifth faster if they are asked for early (docs/performance.md).
+# Where the rows that a step chooses from take more than this, they come from main memory, or as good as: 5 MB of them
+# come as fast if they are asked for late, 15 MB a fifth faster if they are asked for early (docs/performance.md).
 CACHED_BYTES = 2**23
 
 
@@ -45,8 +45,9 @@ class RowProgram:
     def __init__(self, pattern: CSRPattern, weights: tuple[Tensor, Tensor] | None, layout: RowLayout) -> None:
         self._layout = layout
         self._last = max(0, pattern.num_entries - 1)
-        row_bytes = layout.width * layout.dtype.itemsize
-        self._ahead = FAR if pattern.num_rows * row_bytes > CACHED_BYTES else NEAR
+        # How many rows steps on either side choose from, and the most that a step that is written down does.
+        self._sources = (pattern.num_cols, pattern.num_rows)
+        self._most_sources = 0
         self.is_symmetric = pattern.is_symmetric
         self._threads = kernel_threads()
         self._kept: list[Any] = [pattern, weights]
@@ -280,7 +281,9 @@ class RowProgram:
         table[-1, Field.WAIT] = 1
         self._kept += (table, counters)
         self._steps = []
-        run = interpreter(_NUMPY_TYPES[layout.dtype], layout.lanes, layout.padded_heads, self._ahead)
+        gathered, self._most_sources = self._most_sources * layout.width * layout.dtype.itemsize, 0
+        ahead = FAR if gathered > CACHED_BYTES else NEAR
+        run = interpreter(_NUMPY_TYPES[layout.dtype], layout.lanes, layout.padded_heads, ahead)
         threads = self._threads if table[1:, Field.BLOCKS].max() > 1 else 1
         row_threads.together(run, table.ctypes.data, threads, keep=self)
 
@@ -303,6 +306,7 @@ class RowProgram:
         products: Tensor | None = None,
         scale_products: float | Tensor = 1.0,
     ) -> None:
+        self._most_sources = max(self._most_sources, self._sources[transpose])
         self._steps.append(
             (
                 op,

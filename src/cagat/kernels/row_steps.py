@@ -14,7 +14,7 @@ from typing import Any
 from cagat.kernels import row_table as table
 from cagat.kernels.lanes import fold, index, inlined, load, prefetch, store, tile, turned, zeros
 
-# Where rows are gathered, that of the entry ``A`` places further on is asked for early.
+# Where rows are gathered, that of the entry ``A`` places further on is asked for beforehand.
 
 
 @inlined
@@ -37,9 +37,9 @@ def aggregate(step: Any, start: int, stop: int, width: int, last: int, D: Any, L
             total = zeros(D, L)
             if weight != 0 and values != 0:
                 for e in range(first, end):
-                    ahead, j = index(col, min(e + A, last)) * width + part, index(col, e) * width + part
-                    prefetch(x, ahead, D, L, A)
-                    prefetch(y, ahead, D, L, A)
+                    later, j = index(col, min(e + A, last)) * width + part, index(col, e) * width + part
+                    prefetch(x, later, D, L, A)
+                    prefetch(y, later, D, L, A)
                     total += tile(tile(load(weight, e, D, 1), H) * scale_x, L) * load(x, j, D, L)
                     total += tile(load(values, e * H, D, H) * scale_y, L) * load(y, j, D, L)
             elif weight != 0:
@@ -164,11 +164,11 @@ def add_values(step: Any, start: int, stop: int, D: Any, H: int) -> None:
 def _product(step: Any, own: Any, i: int, e: int, width: int, last: int, D: Any, L: int, H: int, A: int) -> Any:
     """The inner product of each head at an entry; ``own`` is the first part of row i of x."""
     x, y, col = step[table.X], step[table.Y], step[table.COL]
-    ahead, j = index(col, min(e + A, last)) * width, index(col, e) * width
-    prefetch(y, ahead, D, L, A)
+    later, j = index(col, min(e + A, last)) * width, index(col, e) * width
+    prefetch(y, later, D, L, A)
     total = own * load(y, j, D, L)
     for part in range(L, width, L):
-        prefetch(y, ahead + part, D, L, A)
+        prefetch(y, later + part, D, L, A)
         total += load(x, i * width + part, D, L) * load(y, j + part, D, L)
     return fold(total, H)
 

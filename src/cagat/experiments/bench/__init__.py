@@ -43,7 +43,7 @@ def measure(
         if not quick:
             parts.append(measure_epochs(name, threads, budget))
     if not quick:
-        parts += [measure_reference(threads), measure_memory(), measure_scale(max(threads), left_out)]
+        parts += [measure_reference(threads), measure_memory(), measure_scale(threads, left_out)]
     if compare and dgl_python is None:
         left_out(why_without_dgl())
     for part in parts:

@@ -1,7 +1,6 @@
 """What becomes of time and memory on large graphs. Each figure is taken in a process of its own."""
 
 import json
-import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -37,17 +36,18 @@ def measure_memory() -> Iterator[Measurement]:
     yield _amount("training step, peak memory, pubmed", 1, step, step.above / 1e6, "MB", 600, 250)
 
 
-def measure_scale(threads: int, left_out: Callable[[str], None]) -> Iterator[Measurement]:
+def measure_scale(threads: tuple[int, ...], left_out: Callable[[str], None]) -> Iterator[Measurement]:
     """The time for each edge of ten million, against a hundred thousand, and one training step in memory.
 
     PyG's GATConv is held against itself, too: what becomes of random access to main memory is not only our affair.
     """
-    yield _per_edge("layer", "layer, time per edge, synthetic, 10 million edges", threads, 1.5, 1.2)
-    step = probe("training", _LARGE, threads)
+    for number in threads:
+        yield _per_edge("layer", "layer, time per edge, synthetic, 10 million edges", number, 1.5, 1.2)
+    step = probe("training", _LARGE, max(threads))
     case = "training step, peak memory of the process, 1 million nodes, 10 million edges"
-    yield _amount(case, threads, step, step.peak / 2**30, "GiB", 16, 8)
+    yield _amount(case, max(threads), step, step.peak / 2**30, "GiB", 16, 8)
     try:
-        yield _per_edge("peer", "compared: PyG GATConv, time per edge, synthetic, 10 million edges", threads)
+        yield _per_edge("peer", "compared: PyG GATConv, time per edge, synthetic, 10 million edges", max(threads))
     except CagatError as error:
         left_out(str(error))
 
@@ -60,8 +60,8 @@ def _per_edge(what: str, case: str, threads: int, target: float | None = None, a
 
 
 def _amount(case: str, threads: int, step: Probe, amount: float, unit: str, target: float, aim: float) -> Measurement:
-    ms = statistics.median(step.times)
-    return Measurement(case, threads, ms, 0.0, "-", None, None, amount, unit, target, aim)
+    row = row_of(case, threads, step.times, "-", step.times, target, aim)
+    return replace(row, peer_ms=None, peer_spread_ms=None, ratio=amount, unit=unit)
 
 
 def probe(what: str, dataset: str, threads: int) -> Probe:
