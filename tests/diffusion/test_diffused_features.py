@@ -109,8 +109,10 @@ def test_gradients(alpha, lam, xi, K, T, shape, normalization):
     assert gradgradcheck(features, (Z, G))
 
 
+@pytest.mark.parametrize("most_kept", [2**40, 0])
 @pytest.mark.parametrize(("alpha", "lam", "xi", "K", "T"), CASES)
-def test_operators_keep_torchs_rules(alpha, lam, xi, K, T):
+def test_operators_keep_torchs_rules(alpha, lam, xi, K, T, most_kept, monkeypatch):
+    monkeypatch.setattr("cagat.diffusion.fused_heads.RECOMPUTE_ABOVE", most_kept)
     made, Z, G = inputs(RING, 3, 4)
     pattern = as_tensors(made, "row", torch.float64)
     numbers = (alpha, lam, xi, K, T, True)
