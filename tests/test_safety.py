@@ -18,7 +18,14 @@ FORBIDDEN = {
     "runpy.run_path", "__import__", "subprocess.getoutput", "subprocess.getstatusoutput", "pty.spawn",
 }  # fmt: skip
 # And all whose names begin so.
-FORBIDDEN_BEGINNINGS = ("os.exec", "os.spawn", "os.posix_spawn")
+FORBIDDEN_BEGINNINGS = ("os.exec", "os.spawn", "os.posix_spawn", "builtins.")
+# torch's ways of sending objects to other processes: they unpickle what arrives.
+FORBIDDEN_ENDINGS = (".extractall", ".extract", "gather_object", "_object_list")
+# Modules that unpickle, of which nothing may be taken; one is imported for the name of an error.
+FORBIDDEN_MODULES = ("pickle", "_pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve")
+HARMLESS = {"pickle.UnpicklingError"}
+# Functions that may only be called, where it can be seen with what: under another name they would not be found.
+ONLY_CALLED = ("torch.load", "numpy.load", "yaml.load", "eval", "exec")
 # Options that may be given only as the word False, so that no variable can hold anything else.
 ONLY_FALSE = ("allow_pickle", "shell")
 # What a TLS context must keep.
@@ -46,7 +53,32 @@ def unsafe_calls(source: str) -> list[str]:
     tree = ast.parse(source)
     names = imported_names(tree)
     calls = [wrong for node in ast.walk(tree) if isinstance(node, ast.Call) and (wrong := reason(node, names))]
-    return calls + [wrong for node in ast.walk(tree) if isinstance(node, ast.Assign) and (wrong := weakened(node))]
+    assignments = [wrong for node in ast.walk(tree) if isinstance(node, ast.Assign) and (wrong := weakened(node))]
+    return calls + assignments + unsafe_names(tree, names)
+
+
+def full_name(node: ast.AST, names: dict[str, str]) -> str:
+    first, _, rest = dotted(node).partition(".")
+    return ".".join(filter(None, (names.get(first, first), rest)))
+
+
+def unsafe_names(tree: ast.AST, names: dict[str, str]) -> list[str]:
+    """What unpickles, and loaders that are not called at once, wherever they stand."""
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    within = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    found = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Name | ast.Attribute) or id(node) in within:
+            continue
+        name = full_name(node, names)
+        module = name.partition(".")[0]
+        if module in FORBIDDEN_MODULES and name not in HARMLESS:
+            found.append(f"{name} in line {node.lineno}")
+        if name in ONLY_CALLED and id(node) not in called:
+            found.append(f"{name} under another name in line {node.lineno}")
+        if name.startswith("yaml.") and name.endswith("Loader") and name != "yaml.SafeLoader":
+            found.append(f"{name} in line {node.lineno}")
+    return found
 
 
 def weakened(assignment: ast.Assign) -> str:
@@ -56,11 +88,10 @@ def weakened(assignment: ast.Assign) -> str:
 
 
 def reason(call: ast.Call, names: dict[str, str]) -> str:
-    first, _, rest = dotted(call.func).partition(".")
-    name = ".".join(filter(None, (names.get(first, first), rest)))
+    name = full_name(call.func, names)
     options = {option.arg: option.value for option in call.keywords}
     values = {key: getattr(value, "value", None) for key, value in options.items()}
-    if name in FORBIDDEN or name.startswith(FORBIDDEN_BEGINNINGS) or name.endswith((".extractall", ".extract")):
+    if name in FORBIDDEN or name.startswith(FORBIDDEN_BEGINNINGS) or name.endswith(FORBIDDEN_ENDINGS):
         return f"{name} in line {call.lineno}"
     if name in ("torch.load", "torch.serialization.load") and values.get("weights_only") is not True:
         return f"{name} without weights_only=True in line {call.lineno}"
@@ -69,6 +100,8 @@ def reason(call: ast.Call, names: dict[str, str]) -> str:
             return f"{name} with {option} in line {call.lineno}"
     if name == "numpy.load" and (len(call.args) > 2 or None in options):
         return f"numpy.load with options that cannot be seen in line {call.lineno}"
+    if name.startswith("subprocess.") and is_shell(call):
+        return f"{name} of a shell in line {call.lineno}"
     if name.startswith("subprocess.") and None in options:
         return f"{name} with options that cannot be seen in line {call.lineno}"
     if name in ("yaml.load", "yaml.load_all") and not is_safe_loader(call):
@@ -78,6 +111,12 @@ def reason(call: ast.Call, names: dict[str, str]) -> str:
     ):
         return f"{name} without verified TLS in line {call.lineno}"
     return ""
+
+
+def is_shell(call: ast.Call) -> bool:
+    command = call.args[0] if call.args else None
+    first = command.elts[0] if isinstance(command, ast.List | ast.Tuple) and command.elts else None
+    return isinstance(first, ast.Constant) and str(first.value).rpartition("/")[2] in ("sh", "bash", "zsh", "cmd")
 
 
 def is_safe_loader(call: ast.Call) -> bool:
@@ -132,6 +171,15 @@ def test_the_yaml_loader_is_a_safe_one():
         "connect(host, check_hostname=wanted)",
         "context.check_hostname = False",
         "context.verify_mode = ssl.CERT_NONE",
+        "import pickle\nclass Reader(pickle.Unpickler): ...",
+        "import _pickle\n_pickle.loads(b'')",
+        "from dill import Unpickler\nUnpickler(stream)",
+        "import torch\nread = torch.load\nread(path)",
+        "import yaml\nyaml.Loader(text).get_data()",
+        "import builtins\nbuiltins.eval('1')",
+        "import subprocess\nsubprocess.run(['sh', '-c', text])",
+        "import torch.distributed as dist\ndist.broadcast_object_list(box)",
+        "import torch.distributed as dist\ndist.all_gather_object(values, value)",
     ],
 )
 def test_the_look_notices(source):

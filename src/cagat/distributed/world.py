@@ -1,6 +1,7 @@
 """The processes that work together, and what they tell each other."""
 
 import contextlib
+import io
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -9,6 +10,7 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.nn import functional as F
 
 from cagat.distributed.traffic import Traffic
 from cagat.distributed.watch import Watch
@@ -68,12 +70,15 @@ class World:
         return f"cuda:{local}"
 
     def share(self, value: T | None) -> T:
-        """What the first process has, for all."""
+        """What the first process has, for all: numbers, texts, tensors, and lists, tuples and dicts of them."""
         if self.size == 1:
             return value  # type: ignore[return-value]
-        box: list[Any] = [value]
-        dist.broadcast_object_list(box, src=0)
-        shared: T = box[0]
+        packed = _packed(value) if self.is_first else torch.empty(0, dtype=torch.uint8)
+        size = torch.tensor([packed.numel()])
+        dist.broadcast(size, src=0)
+        packed = packed if self.is_first else torch.empty(int(size), dtype=torch.uint8)
+        dist.broadcast(packed, src=0)
+        shared: T = _unpacked(packed)
         return shared
 
     def any(self, wish: bool) -> bool:
@@ -114,12 +119,16 @@ class World:
         return arrived
 
     def all_of(self, value: T) -> list[T]:
-        """The values of all processes, in their order."""
+        """The values of all processes, in their order; what they may be, :meth:`share` says."""
         if self.size == 1:
             return [value]
-        values: list[Any] = [None] * self.size
-        dist.all_gather_object(values, value)
-        return values
+        packed = _packed(value)
+        sizes = [torch.empty(1, dtype=torch.long) for _ in range(self.size)]
+        dist.all_gather(sizes, torch.tensor([packed.numel()]))
+        # All parts must be equally long.
+        parts = [torch.empty(int(max(sizes)), dtype=torch.uint8) for _ in range(self.size)]
+        dist.all_gather(parts, F.pad(packed, (0, parts[0].numel() - packed.numel())))
+        return [_unpacked(part[: int(size)]) for part, size in zip(parts, sizes, strict=True)]
 
     def to_first(self, rows: Tensor, counts: list[int]) -> Tensor | None:
         """The rows of all processes one after the other, in the first process; in the others, nothing."""
@@ -137,3 +146,14 @@ class World:
     def traffic_now(self) -> Traffic:
         """A copy of the counts so far, to subtract from later ones."""
         return replace(self.traffic)
+
+
+def _packed(value: Any) -> Tensor:
+    """A value as bytes. torch's own way of sending objects unpickles whatever arrives; this one builds plain values."""
+    stream = io.BytesIO()
+    torch.save(value, stream)
+    return torch.frombuffer(bytearray(stream.getvalue()), dtype=torch.uint8)
+
+
+def _unpacked(packed: Tensor) -> Any:
+    return torch.load(io.BytesIO(packed.numpy().tobytes()), weights_only=True)

@@ -40,7 +40,7 @@ def follow(world: World, should_stop: Callable[[], bool] = lambda: False) -> Non
     device = torch.device(world.device(config.device))
     with computing(config.threads, config.deterministic), random_numbers_of_its_own(device):
         trainer = trainer_for(config, Problem.load(config), device, world)
-        beginning: Beginning = world.share(None)
+        beginning = Beginning(*world.share(None))
         if beginning.state is not None:
             trainer.load_state_dict(beginning.state)
         if beginning.is_done:

@@ -133,7 +133,7 @@ class Run:
                 # Only now, when all that can be refused has been: what has a configuration can be resumed.
                 put_whole(self.directory.config, _config_text(self.config))
                 known = read_result(self.directory) if trainer.finished else None
-                world.share(Beginning(trainer.state_dict() if loaded else None, known is not None))
+                world.share(tuple(Beginning(trainer.state_dict() if loaded else None, known is not None)))
                 if known is not None:
                     # They may have been damaged since.
                     self.directory.rewrite_metrics(trainer.history)
