@@ -23,6 +23,10 @@ def test_a_container_has_less_than_its_machine(limit, current, tmp_path, monkeyp
     (tmp_path / limit).write_text("5000000\n")
     (tmp_path / current).write_text("2000000\n")
     assert (total_memory(), free_memory()) == (5_000_000, 3_000_000)
+    stat = (tmp_path / current).with_name("memory.stat")
+    stat.write_text("anon 1200000\ninactive_file 500000\n")
+    assert free_memory() == 3_500_000  # Files that were read can be forgotten.
+    stat.write_text("anon 1200000\n")
     with pytest.raises(OutOfMemoryError, match=r"only 2\.861 MiB are free"):
         require_memory(4_000_000, "Work", "Do less.")
     (tmp_path / limit).write_text("max\n")

@@ -15,6 +15,7 @@ import random
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 from fault_kinds import FAULTS
@@ -23,15 +24,17 @@ from fault_kinds.report import Row, facts, read_rows, table, today, write_rows
 
 RESULTS = Path(__file__).parents[1] / "results" / "faults.json"
 _MOST_SHOWN = 20
+_MOST_KINDS = 4
 
 
 def tried(fault: Fault, tries: int, seed: int, command: str) -> Row:
     """Try a fault, and say at once what failed."""
-    started, passed, failed = time.monotonic(), 0, 0
+    started, passed, failed, kinds = time.monotonic(), 0, 0, Counter[str]()
     with tempfile.TemporaryDirectory(prefix=f"cagat-{fault.name}-") as folder:
         Path(folder).chmod(0o755)
         for outcome in fault.run(tries, random.Random(seed), Path(folder)):  # noqa: S311
             passed, failed = passed + (not outcome.wrong), failed + bool(outcome.wrong)
+            kinds[outcome.what] += 1
             if outcome.wrong and failed <= _MOST_SHOWN:
                 print(f"FAILED {fault.name}: {outcome.what}: {outcome.wrong}", flush=True)
             if sys.stderr.isatty():
@@ -49,6 +52,7 @@ def tried(fault: Fault, tries: int, seed: int, command: str) -> Row:
         command,
         today(),
         facts(),
+        dict(kinds.most_common()) if 1 < len(kinds) <= _MOST_KINDS else {},
     )
 
 

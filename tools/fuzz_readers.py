@@ -5,10 +5,14 @@ Run: python tools/fuzz_readers.py --minutes 10
 With atheris, which sees what code an input reaches and goes on from inputs that reach more; where there is no atheris,
 with random changes alone, and it says so. A reader may refuse a file with a `CagatError`. Any other error is a crash,
 and so is a file that takes longer than ten seconds or more than two gigabytes. The first byte of an input chooses the
-reader. It starts from tests/fuzz_corpus, whose files the tests read, too; `--keep` adds what was found there, small.
+reader. It starts from tests/fuzz_corpus, whose files the tests read, too; `--keep` puts there, of what was found, the
+smallest input for each reader and each thing that it says.
+
+Seals and checksums are made anew around each input, since an attacker can do so, too: what is behind them is reached.
 """
 
 import argparse
+import hashlib
 import importlib.util
 import logging
 import random
@@ -20,15 +24,20 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from fault_kinds.report import facts, today
+
 CORPUS = Path(__file__).parents[1] / "tests" / "fuzz_corpus"
 _MOST_BYTES = 4096
 _MOST_SECONDS = 10
 _MOST_MEGABYTES = 2048
-_MOST_KEPT = 40
+_MOST_KEPT = 120
+_BETWEEN_ARRAYS = b"\0-\0"
 
 
 def readers(folder: Path) -> tuple[Callable[[bytes], object], ...]:
     """What reads an input, by the input's first byte."""
+    import zipfile
+
     from cagat.data.array_pickle import read_array_pickle
     from cagat.data.npz import read_npz
     from cagat.data.tables import read_folder
@@ -52,47 +61,58 @@ def readers(folder: Path) -> tuple[Callable[[bytes], object], ...]:
             file(f"{name}.csv", text)
         return tidy(read_folder(folder))
 
+    def archive_of(content: bytes) -> object:
+        """Arrays behind zip's checksums, which would refuse almost every change of an archive."""
+        with zipfile.ZipFile(folder / "g.npz", "w") as archive:
+            for part in content.split(_BETWEEN_ARRAYS)[:20]:
+                name, _, array = part.partition(b"\n")
+                archive.writestr(name.decode("latin-1").replace("\0", "") or "x", array)
+        return tidy(read_npz(folder / "g.npz"))
+
     return (
-        lambda content: tidy(read_npz(file("g.npz", content))),
+        lambda content: tidy(read_npz(file("g.npz", sealed(content)))),
         lambda content: tidy(read_safetensors(file("g.safetensors", content))),
         table_folder,
         lambda content: read_array_pickle(file("ind.g.allx", content)),
         lambda content: TrainConfig.from_values(read_config(file("config.yaml", content))),
-        # An attacker can seal, so that what is behind the seal is reached.
         lambda content: load_checkpoint(file("checkpoint.pt", sealed(content))),
         lambda content: read_weights(_with_sum(file("model.safetensors", content))),
+        archive_of,
     )
 
 
 def _with_sum(path: Path) -> Path:
-    import hashlib
-
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     path.with_name(path.name + ".sha256").write_text(f"{digest}  {path.name}\n")
     return path
 
 
-def read(known: tuple[Callable[[bytes], object], ...], content: bytes) -> None:
-    """Read an input; only errors that are not ours come out of here."""
+def read(known: tuple[Callable[[bytes], object], ...], content: bytes) -> str:
+    """Read an input and tell what came of it; only errors that are not ours come out of here."""
     from cagat.errors import CagatError
 
     if not content:
-        return
+        return "nothing"
     try:
         known[content[0] % len(known)](content[1:])
-    except CagatError:
-        return
+    except CagatError as error:
+        # What it says, but for what it names: numbers, folders, and whatever is between quotation marks.
+        return re.sub(r"'.*'|\".*\"|\d+|\S*/", "", f"{type(error).__name__}: {error}", flags=re.DOTALL)[:80]
+    return "read"
 
 
 def seeds() -> list[bytes]:
     """One small valid file for each reader, and what is in the corpus."""
     import io
     import pickle
+    import zipfile
 
+    import safetensors.numpy
     import torch
 
     from cagat import data
     from cagat.training import Run, TrainConfig
+    from cagat.zip_seal import opened
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -103,14 +123,17 @@ def seeds() -> list[bytes]:
         Run.start(TrainConfig.from_values(values | {"threads": 1}), folder / "run").train()
         archive = io.BytesIO()
         torch.save({"a": torch.ones(1)}, archive)
+        with zipfile.ZipFile(folder / "g.npz") as graph_archive:
+            arrays = [name.encode() + b"\n" + graph_archive.read(name) for name in graph_archive.namelist()]
         contents = [
-            (folder / "g.npz").read_bytes(),
-            (folder / "g.safetensors").read_bytes(),
+            opened((folder / "g.npz").read_bytes()) or b"",
+            safetensors.numpy.save(safetensors.numpy.load((folder / "g.safetensors").read_bytes())),
             b"source,target\na,b\n\0node,x\na,1\nb,2\n\0node,label,split\na,0,train\nb,1,val\n",
             pickle.dumps({1: [2, 3], 2: [1, 3]}, protocol=2),
             (folder / "run" / "config.yaml").read_bytes(),
             archive.getvalue(),
             (folder / "run" / "model.safetensors").read_bytes(),
+            _BETWEEN_ARRAYS.join(arrays),
         ]
     made = [bytes([number]) + content for number, content in enumerate(contents)]
     return made + [path.read_bytes() for path in sorted(CORPUS.glob("*"))]
@@ -164,9 +187,21 @@ def with_atheris(seconds: float, folder: Path, keep: bool) -> None:
     print(f"{stats['number_of_executed_units']} inputs, 0 crashes in {seconds:.0f} s, by atheris")
     found = [path for path in corpus.iterdir() if not path.name.startswith("seed")]
     print(f"{len(found)} inputs reached new code; the largest memory was {stats['peak_rss_mb']} MiB")
-    for path in sorted(found, key=lambda path: path.stat().st_size)[: _MOST_KEPT if keep else 0]:
-        CORPUS.mkdir(exist_ok=True)
-        (CORPUS / path.name[:12]).write_bytes(path.read_bytes())
+    if keep:
+        keep_interesting([path.read_bytes() for path in found], folder)
+
+
+def keep_interesting(inputs: list[bytes], folder: Path) -> None:
+    """Put the smallest input for each reader and outcome into the corpus, in place of what is there."""
+    known, smallest = readers(folder), {}
+    for content in sorted([*inputs, *(path.read_bytes() for path in CORPUS.glob("*"))], key=len):
+        if content:
+            smallest.setdefault((content[0] % len(known), read(known, content)), content)
+    CORPUS.mkdir(exist_ok=True)
+    for path in CORPUS.glob("*"):
+        path.unlink()
+    for content in list(smallest.values())[:_MOST_KEPT]:
+        (CORPUS / hashlib.sha256(content).hexdigest()[:12]).write_bytes(content)
 
 
 def fuzz(folder: Path, options: list[str]) -> None:
@@ -190,6 +225,8 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="keep small inputs that reached new code in the corpus")
     parser.add_argument("--without-atheris", action="store_true", help="random changes only")
     options = parser.parse_args()
+    told = ", ".join(f"{name} {number}" for name, number in facts().items())
+    print(f"python tools/fuzz_readers.py --minutes {options.minutes:g}, {today()}, {told}", flush=True)
     with tempfile.TemporaryDirectory(prefix="cagat-fuzz-") as folder:
         if not options.without_atheris and importlib.util.find_spec("atheris") is not None:
             with_atheris(60 * options.minutes, Path(folder), options.keep)

@@ -8,12 +8,14 @@ import psutil
 
 from cagat.errors import CagatError
 
-# Where Linux says what a container may have and has, in its version 2 and its version 1.
+# Where Linux says what a container may have, what it has, and how much of that are files that it can forget: in its
+# version 2 and its version 1.
 _CGROUPS = Path("/sys/fs/cgroup")
 _CGROUP_FILES = (
-    ("memory.max", "memory.current"),
-    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+    ("memory.max", "memory.current", "memory.stat"),
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat"),
 )
+_FORGETTABLE = "inactive_file"
 
 
 class OutOfMemoryError(CagatError, MemoryError):
@@ -52,10 +54,18 @@ def total_memory() -> int:
 
 def _of_the_container() -> tuple[int, int] | None:
     """What the container that this process runs in may have, and what it has; ``None`` if there is no limit."""
-    for limit, current in _CGROUP_FILES:
+    for limit, current, parts in _CGROUP_FILES:
         with contextlib.suppress(OSError, ValueError):  # Other versions of Linux have others; "max" is no limit.
-            return int((_CGROUPS / limit).read_text()), int((_CGROUPS / current).read_text())
+            most, used = (int((_CGROUPS / name).read_text()) for name in (limit, current))
+            return most, used - _forgettable(_CGROUPS / parts)
     return None
+
+
+def _forgettable(parts: Path) -> int:
+    """How much of what a container has are files that were read and can be read again."""
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        return int(dict(line.split() for line in parts.read_text().splitlines())[_FORGETTABLE])
+    return 0
 
 
 def peak_memory() -> int:

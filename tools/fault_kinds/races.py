@@ -15,6 +15,7 @@ from cagat.experiments.job import Job
 from cagat.experiments.job_store import JobStore
 from fault_kinds.fault import Fault, Outcome
 from fault_kinds.forked import Forked, command
+from fault_kinds.kills import digests
 
 _GRAPH = "synthetic:nodes=90,degree=4,classes=3,features=8,seed=0"
 _TRAINING = ("train", "--dataset", _GRAPH, "--labels", "5", "--val-labels", "5", "--epochs", "50", "--threads", "1")
@@ -24,6 +25,10 @@ _CONTENT = bytes(range(256)) * 4000
 def races(tries: int, draw: random.Random, folder: Path) -> Iterator[Outcome]:
     """Try two trainings, two workers and a broken download in turn."""
     kinds = (_two_trainings, _two_workers, _broken_download)
+    alone = command(*_TRAINING, "--out", "alone", folder=folder).wait(300)
+    if alone.code != 0:
+        yield Outcome("a training alone", f"exit code {alone.code}: {alone.err}")
+        return
     for number in range(tries):
         home = folder / str(number)
         home.mkdir()
@@ -40,7 +45,9 @@ def _two_trainings(home: Path, draw: random.Random) -> str:
     if "another process is at work" not in loser and "holds a run already" not in loser:
         return f"the other was not told: {loser}"
     after = command("evaluate", "run", "--json", folder=home).wait(300)
-    return "" if after.code == 0 else f"the run is corrupted: {after.err}"
+    if after.code != 0:
+        return f"the run is corrupted: {after.err}"
+    return "" if digests(home / "run") == digests(home.parent / "alone") else "the run is not that of one alone"
 
 
 def _two_workers(home: Path, draw: random.Random) -> str:

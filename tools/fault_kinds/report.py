@@ -2,7 +2,8 @@
 
 import json
 import platform
-from dataclasses import asdict, dataclass
+import subprocess
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
@@ -24,12 +25,24 @@ class Row:
     command: str
     date: str
     versions: dict[str, str]
+    kinds: dict[str, int] = field(default_factory=dict)
+    """How many tries were of which kind, where there are few."""
 
 
 def facts() -> dict[str, str]:
-    """The versions that a row was measured with."""
+    """The versions that a row was measured with, and the state of the sources."""
     packages = ("cagat", "torch", "torch_geometric", "numba", "numpy")
-    return {"python": platform.python_version(), **{package: version(package) for package in packages}}
+    versions = {"python": platform.python_version(), **{package: version(package) for package in packages}}
+    return versions | {"commit": _commit()}
+
+
+def _commit() -> str:
+    """The last commit, and whether something has changed since; unknown where there is no git."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=10"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
 
 
 def today() -> str:
@@ -50,11 +63,16 @@ def write_rows(path: Path, rows: list[Row]) -> None:
     put_whole(path.with_suffix(".md"), table(rows))
 
 
+def _kinds(row: Row) -> str:
+    return f" ({', '.join(f'{count} {kind}' for kind, count in row.kinds.items())})" if row.kinds else ""
+
+
 def table(rows: list[Row]) -> str:
     """The rows as Markdown."""
     lines = ["| fault | must | tries | passed | failed | seconds | date |", "|---|---|--:|--:|--:|--:|---|"]
     lines += [
-        f"| {row.title} | {row.must} | {row.tries} | {row.passed} | {row.failed} | {row.seconds:.0f} | {row.date} |"
+        f"| {row.title}{_kinds(row)} | {row.must} | {row.tries} | {row.passed} | {row.failed} "
+        f"| {row.seconds:.0f} | {row.date} |"
         for row in rows
     ]
     commands = ", ".join(f"`{command}`" for command in dict.fromkeys(row.command for row in rows))
