@@ -55,8 +55,12 @@ def written_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 
 def put_whole(path: Path, content: bytes | str) -> None:
-    """Write just this, whole or not at all; see :func:`written_whole`."""
-    data = content.encode() if isinstance(content, str) else content
+    """Write just this, whole or not at all; see :func:`written_whole`.
+
+    What is not text in a text, as the name of a file need not be, is written as a backslash and a number.
+    """
+    # Pages and tables show such names to people. What programs read again, JSON and YAML, has escaped them already.
+    data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     written_whole(path, lambda stream: stream.write(data))
 
 

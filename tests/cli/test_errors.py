@@ -78,10 +78,77 @@ def test_an_unknown_graph_is_told_before_workers_start(failing, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+SMALL = "synthetic:nodes=60,degree=4,classes=2,features=8,seed=0"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("reproduce", "table1", "--datasets", SMALL, "--methods", "labelprop", "--labels", "3", "500", "--splits", "1"),
+        ("reproduce", "all", "--datasets", SMALL, "--labels", "500"),
+        ("tune", "--dataset", SMALL, "--labels", "3", "--labels", "500"),
+    ],
+    ids=lambda line: " ".join(line[:2]),
+)
+def test_a_split_that_cannot_be_drawn_is_told_before_anything_is_written(line, failing, tmp_path):
+    message = failing(*line, "--out", "results").replace("\n", " ")
+    assert f"{SMALL} with --labels 500: Class '0' has 30 labelled nodes" in message
+    assert "Ask for fewer nodes a class" in message
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "option", "value"),
+    [
+        (("reproduce", "table1"), "--labels", "0"),
+        (("reproduce", "table1"), "--labels", "-1"),
+        (("reproduce", "table1"), "--jobs", "9" * 25),
+        (("tune", "--out", "t"), "--labels", "0"),
+        (("tune", "--out", "t"), "--jobs", "9" * 25),
+        (("tune", "--out", "t"), "--seed", "9" * 25),
+    ],
+)
+def test_numbers_out_of_range_are_wrong_usage(line, option, value, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["cagat", *line, option, value])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    message = capsys.readouterr().err
+    assert option in message
+    assert "than or equal to" in message.replace("\n", " ")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("option", ["--out", "--finalists"])
+def test_a_search_in_a_directory_whose_name_is_not_text(option, failing, tmp_path):
+    odd = os.fsdecode(b"\xff")
+    message = failing("tune", "--dataset", SMALL, "--labels", "3", "--out", "search", option, odd).replace("\n", " ")
+    assert "not UTF-8" in message
+    assert "Choose another directory" in message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_tables_in_a_directory_whose_name_is_not_text(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    line = ["reproduce", "table1", "--datasets", SMALL, "--methods", "labelprop", "--labels", "3", "--splits", "1"]
+    monkeypatch.setattr(sys, "argv", ["cagat", *line, "--out", os.fsdecode(b"\xff")])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 0, capsys.readouterr().err
+    assert r"--out \udcff" in Path(os.fsdecode(b"\xff"), "table1.md").read_text().replace("'", "")
+
+
+def test_records_that_are_a_device_are_told(failing, tmp_path):
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "x.jsonl").symlink_to("/dev/zero")
+    assert "x.jsonl: cannot be read (it is no regular file)" in failing("reproduce", "status", "--out", "results")
+
+
 def test_a_search_whose_database_is_damaged(failing, tmp_path):
     (tmp_path / "search").mkdir()
     (tmp_path / "search" / "study.db").write_bytes(b"no database " * 500)
-    message = failing("tune", "--dataset", "karate", "--labels", "2", "--out", "search")
+    message = failing("tune", "--dataset", SMALL, "--labels", "2", "--out", "search")
     assert "study.db" in message
     assert "choose another --out" in message.replace("\n", " ")
 

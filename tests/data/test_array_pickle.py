@@ -100,6 +100,44 @@ def test_a_pickle_that_refers_to_itself_stays_small(tmp_path):
         read(tmp_path, lists)
 
 
+# Each names the one before it twice; twenty times, so that a failure of the tests is no endless one.
+DOUBLED_TUPLE = b")" + b"".join(b"q%ch%c\x86" % (n, n) for n in range(20))
+DOUBLED_LIST = b"]" + b"".join(b"q%c]h%cah%ca" % (n, n, n) for n in range(20))
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        (DOUBLED_TUPLE + b")R", "a tuple is longer or deeper"),
+        (b"}(" + DOUBLED_TUPLE + b"K\x01u", "a tuple is longer or deeper"),
+        (DOUBLED_LIST + b")R", "a list cannot be called with a tuple"),
+        (DOUBLED_LIST + b"q\x30c__builtin__\nlist\nh\x30\x85R", "list cannot be called with these 1 arguments"),
+        (b"}()\x85K\x01u", "a key of a dictionary is neither"),
+        (b"(" + 17 * b"K\x01" + b"t", "a tuple is longer or deeper"),
+        (b")\x85\x85\x85", "a tuple is longer or deeper"),
+        (b"}(K\x01]q\x00K\x02h\x00u", "two keys of the dictionary have the same list"),
+        (
+            array(np.arange(3, dtype="<i4")).replace(
+                b"(K\x01(M\x03\0t", b"(K\x01](" + 1000 * b"J\xff\xff\xff\x7f" + b"e"
+            ),
+            "shape of an array must be a tuple of numbers",
+        ),
+        (array(np.arange(3, dtype="<i4")).replace(b"(M\x03\0t", b"(U\x01xt"), "must be a tuple of numbers"),
+        (array(np.arange(3, dtype="<i4")).replace(b"U\x01<", b"U\x01x"), "a known order of bytes"),
+    ],
+)
+def test_what_would_be_work_without_end_is_refused_before(tmp_path, program, message):
+    with pytest.raises(DatasetError, match=message) as caught:
+        read(tmp_path, program)
+    assert len(str(caught.value)) < 300
+
+
+def test_of_a_long_argument_only_the_beginning_is_told(tmp_path):
+    with pytest.raises(DatasetError, match="instruction BINUNICODE") as caught:
+        read(tmp_path, b"X" + (10**6).to_bytes(4, "little") + bytes(10**6))
+    assert len(str(caught.value)) < 500
+
+
 def test_a_file_too_large_is_not_read(tmp_path, monkeypatch):
     monkeypatch.setattr(array_pickle, "MOST_BYTES", 10)
     with pytest.raises(DatasetError, match="10"):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from cagat.data import normalize_features
-from cagat.errors import DatasetError
+from cagat.errors import DatasetError, NonFiniteError
 
 X = torch.tensor([[3.0, 0.0, -1.0], [0.0, 0.0, 0.0], [0.0, 3.0, 4.0]])
 EXPECTED = {
@@ -37,3 +37,18 @@ def test_errors_name_value_and_remedy():
         normalize_features(X, "l3")
     with pytest.raises(DatasetError, match=r"sparse_coo.*to_sparse_csr"):
         normalize_features(X.to_sparse(), "l1")
+    with pytest.raises(DatasetError, match=r"a ndarray.*torch\.as_tensor\(x\)"):
+        normalize_features(X.numpy())
+    with pytest.raises(DatasetError, match=r"shape \(nodes, features\)"):
+        normalize_features(X[0])
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "binary"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_what_is_not_finite_is_counted(norm, value):
+    x = X.clone()
+    x[0, :2] = value
+    for layout in (x, x.to_sparse_csr()):
+        with pytest.raises(NonFiniteError, match=r"2 values that are NaN or infinite.*nan_to_num"):
+            normalize_features(layout, norm)
+    assert normalize_features(x, "none") is x

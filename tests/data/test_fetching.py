@@ -100,6 +100,15 @@ def test_cora_is_in_the_package(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_one_in_the_package_must_have_the_known_sum(tmp_path, monkeypatch):
+    changed = bytearray((fetching.EMBEDDED / "cora.npz").read_bytes())
+    changed[1000] ^= 1
+    (tmp_path / "cora.npz").write_bytes(changed)
+    monkeypatch.setattr(fetching, "EMBEDDED", tmp_path)
+    with pytest.raises(DatasetError, match=r"cora\.npz: sha256 is .* install cagat again"):
+        fetch("cora", tmp_path / "empty")
+
+
 def test_only_published_graphs_are_fetched():
     with pytest.raises(DatasetError, match=r"'karate'.*cora, citeseer, cora_ml, pubmed"):
         fetch("karate")

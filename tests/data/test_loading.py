@@ -85,6 +85,7 @@ def test_a_name_wins_over_a_file(tmp_path, monkeypatch):
     [
         ("coraa", "Did you mean cora"),
         ("nowhere/at/all", "Choose one of cora, citeseer, cora_ml, pubmed, digits, karate, synthetic, or give a path"),
+        ("x" * 5000, "File name too long.*Give a shorter name"),
         ("synthetic:nodes=ten", "'nodes=ten' is not one of nodes=NUMBER"),
         ("synthetic:sides=3", "'sides=3' is not one of"),
         ("synthetic:nodes=1000000000000", "would need"),
@@ -115,6 +116,34 @@ def test_dense_features_that_do_not_fit(tmp_path, monkeypatch):
 def test_a_graph_is_not_saved_under_any_name(tmp_path):
     with pytest.raises(DatasetError, match=r"\.npz or \.safetensors"):
         save(load("karate"), tmp_path / "karate.pt")
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({"train_mask": torch.ones(3, dtype=torch.bool)}, r"train_mask must be .*shape \(34,\).* shape \(3,\)"),
+        ({"val_mask": torch.arange(34)}, "val_mask must be one truth value a node.*int64"),
+        ({"test_mask": [True] * 34}, r"test_mask of a Data must be a tensor, but is a list\. Convert"),
+        ({"edge_weight": [1.0]}, "edge_weight of a Data must be a tensor, but is a list"),
+        ({"x": torch.ones(34, 2, dtype=torch.bfloat16)}, r"bfloat16.*Convert it with"),
+        ({"x": torch.ones(34, 2, 2).to_sparse()}, r"x of a Data must have shape \(nodes, features\)"),
+        ({"y": torch.ones(34, dtype=torch.long).to_sparse()}, r"y of a Data must be a dense tensor.*to_dense"),
+        ({"node_names": list(range(1, 35))}, "node_names must be texts, but one is 1"),
+    ],
+)
+def test_what_is_wrong_with_a_graph_is_told_before_it_is_saved(tmp_path, attributes, message):
+    graph = load("karate")
+    graph.update(attributes)
+    with pytest.raises(DatasetError, match=message):
+        save(graph, tmp_path / "karate.npz")
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_and_nowhere():
+    with pytest.raises(DatasetError, match=r"not from a NoneType. Make one with Data\("):
+        save(None, "karate.npz")
+    with pytest.raises(DatasetError, match=r"not to None. Give one that ends in \.npz"):
+        save(load("karate"), None)
 
 
 def test_pubmed_loads_in_half_a_second(real_graphs):

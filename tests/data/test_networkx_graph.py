@@ -55,3 +55,25 @@ def test_features_of_different_lengths():
     graph.add_node(1, x=[1, 2])
     with pytest.raises(DatasetError, match="different lengths: 1, 2"):
         from_networkx(graph)
+
+
+@pytest.mark.parametrize(
+    ("node", "edge", "message"),
+    [
+        ({"x": 5}, {}, r"Node 0 has the features 5, .*Write \[5\]"),
+        ({"x": [[1], [1, 2]]}, {}, r"features must be an array of numbers.*rows of one length"),
+        ({}, {"weight": "heavy"}, r"from 0 to 1 has the weight 'heavy'.*weight=None"),
+        ({}, {"weight": [1]}, r"weight \[1\], which is no number"),
+    ],
+)
+def test_attributes_that_are_no_numbers(node, edge, message):
+    graph = networkx.Graph()
+    graph.add_node(0, **node)
+    graph.add_edge(0, 1, **edge)
+    with pytest.raises(DatasetError, match=message):
+        from_networkx(graph)
+
+
+def test_what_is_no_graph():
+    with pytest.raises(DatasetError, match=r"is a NoneType\. Make it with networkx\.Graph"):
+        from_networkx(None)

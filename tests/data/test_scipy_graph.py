@@ -50,6 +50,12 @@ def test_features_labels_names_and_directions():
         ({"labels": [0, 1]}, r"shape \(3\)"),
         ({"labels": [0, 1, 2], "class_names": ["p"]}, "label 2 is out of range"),
         ({"node_names": ["a", "a", "b"]}, "more than once"),
+        ({"node_names": [1, 2, 3]}, r"node_names must be texts, but one is 1\. Convert"),
+        ({"node_names": "abc"}, "'abc'. Put the names into a list"),
+        ({"node_names": 3}, "but is 3. Put the names into a list"),
+        ({"labels": [0, 1, 0], "class_names": [0, 1]}, "class_names must be texts, but one is 0"),
+        ({"features": [[1], [1, 2], [1]]}, "Give rows of one length"),
+        ({"adjacency": None}, r"is a NoneType .*csr_array"),
     ],
 )
 def test_what_does_not_fit(arguments, message):

@@ -103,9 +103,9 @@ def test_fractions_on_cora():
     assert torch.equal(torch.cat(drawn).sort().values, torch.arange(2485))
 
 
-@pytest.mark.parametrize(("train", "val"), [(0, 0.1), (0.5, 0.5), (0.2, -0.1), (1.2, 0)])
+@pytest.mark.parametrize(("train", "val"), [(0, 0.1), (0.5, 0.5), (0.2, -0.1), (1.2, 0), ("a", 0.1), (0.1, None)])
 def test_fractions_out_of_range(train, val):
-    with pytest.raises(DatasetError, match=f"they are {train} and {val}"):
+    with pytest.raises(DatasetError, match=f"they are {train!r} and {val!r}"):
         split_fractions(torch.tensor([0, 0, 0]), train, val)
 
 

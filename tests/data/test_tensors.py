@@ -104,6 +104,8 @@ def names(value):
         ({"node_names": names([1, 2])}, "list of texts"),
         ({"node_names": names({"a": 1})}, "list of texts"),
         ({"node_names": np.frombuffer(b"[" * 100_000, dtype=np.uint8)}, "not readable"),
+        ({"node_names": names([""] * (2**20 + 1))}, "node_names has 1048577 names, but there can be at most 2"),
+        ({"feature_names": names([""] * (2**20 + 1))}, "feature_names has 1048577 names"),
         ({"edge_weight": np.array([-1.0])}, "0 or more"),
         ({"edge_weight": np.array([1.0, 1.0])}, "edge_weight has length 2"),
         ({"parts": np.array([7, 0])}, "parts must be"),
@@ -131,6 +133,13 @@ def test_files_that_do_not_fit_together(tmp_path, changes, message):
 def test_files_that_are_no_tensors(tmp_path, content):
     (tmp_path / "g.safetensors").write_bytes(content)
     with pytest.raises(DatasetError, match=r"not a readable \.safetensors"):
+        load(tmp_path / "g.safetensors")
+
+
+def test_a_long_head_is_not_parsed(tmp_path):
+    head = json.dumps({str(n): {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]} for n in range(30_000)}).encode()
+    (tmp_path / "g.safetensors").write_bytes(len(head).to_bytes(8, "little") + head)
+    with pytest.raises(DatasetError, match=f"header too large, it says that it has {len(head)} bytes"):
         load(tmp_path / "g.safetensors")
 
 

@@ -29,7 +29,7 @@ def test_the_seed_decides_who():
     assert first == same != other
 
 
-@pytest.mark.parametrize("fraction", [-0.1, 1, float("nan"), "some"])
+@pytest.mark.parametrize("fraction", [-0.1, 1, float("nan"), "some", None])
 def test_no_fraction(fraction):
     with pytest.raises(ConfigError, match="validation_fraction must be at least 0"):
         hold_out(np.array([0, 1]), fraction, np.random.RandomState(0))

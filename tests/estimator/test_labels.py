@@ -2,7 +2,8 @@ import numpy as np
 import pandas
 import pytest
 
-from cagat.estimator.labels import is_unlabelled, numbered
+from cagat.errors import DatasetError
+from cagat.estimator.labels import checked_labels, is_unlabelled, numbered
 
 
 @pytest.mark.parametrize(
@@ -19,6 +20,11 @@ from cagat.estimator.labels import is_unlabelled, numbered
 def test_classes_are_numbered_in_order(y, numbers):
     assert numbered(y).numbers.tolist() == numbers
     assert (is_unlabelled(y) == (np.array(numbers) == -1)).all()
+
+
+def test_as_many_labels_as_rows():
+    with pytest.raises(DatasetError, match=r"y has 2 labels, but X has 3 rows\. Give one label a row"):
+        checked_labels([0, 1], np.ones((3, 1)))
 
 
 def test_measurements_are_no_classes():

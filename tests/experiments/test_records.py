@@ -1,6 +1,9 @@
+import os
+
 import pytest
 
 from cagat.errors import CagatError
+from cagat.experiments import records as module
 from cagat.experiments.records import Records
 
 ASKED = {"model": "cagat", "seed": 3, "alpha": 0.4}
@@ -34,8 +37,38 @@ def test_a_line_that_is_no_record_is_named(tmp_path):
         Records(path)
 
 
-@pytest.mark.parametrize("line", ['{"asked": {}, "found": []}', '{"asked": 1, "found": {}}', "[]", "{}"])
+DEEP = '{"asked": ' + "[" * 100_000
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['{"asked": {}, "found": []}', '{"asked": 1, "found": {}}', "[]", "{}", DEEP],
+    ids=lambda line: line[:30],
+)
 def test_a_line_that_is_no_record_is_told(line, tmp_path):
     (tmp_path / "runs.jsonl").write_text(line + "\n")
     with pytest.raises(CagatError, match="is no record"):
         Records(tmp_path / "runs.jsonl")
+
+
+@pytest.mark.parametrize("kind", ["device", "pipe", "directory"])
+def test_what_is_no_file_is_neither_read_nor_waited_for(kind, tmp_path):
+    path = tmp_path / "runs.jsonl"
+    if kind == "device":
+        path.symlink_to("/dev/zero")
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.mkdir()
+    with pytest.raises(CagatError, match=r"runs\.jsonl: cannot be read \(.*\)\. Move it away"):
+        Records(path)
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path, monkeypatch):
+    path = tmp_path / "runs.jsonl"
+    Records(path).add(ASKED, {})
+    monkeypatch.setattr(module, "_LARGEST_BYTES", path.stat().st_size)
+    assert len(Records(path)) == 1
+    monkeypatch.setattr(module, "_LARGEST_BYTES", path.stat().st_size - 1)
+    with pytest.raises(CagatError, match=r"runs\.jsonl: is larger than \d+ bytes"):
+        Records(path)

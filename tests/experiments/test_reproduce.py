@@ -1,4 +1,5 @@
 import csv
+import errno
 import json
 import multiprocessing
 import statistics
@@ -7,11 +8,13 @@ import time
 import xml.etree.ElementTree
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
 from cagat.cli import main
 from cagat.cli.reproduce import repeated_options
+from cagat.errors import CagatError
 from cagat.experiments.cell import Cell
 from cagat.experiments.experiment import Experiment, Row, figure1, figure2
 from cagat.experiments.figures import draw
@@ -19,7 +22,8 @@ from cagat.experiments.job import Job
 from cagat.experiments.job_store import JobStore
 from cagat.experiments.summary import Entry, entries
 from cagat.experiments.tables import write_tables
-from cagat.experiments.workers import work_through
+from cagat.experiments.worker_process import told_errors
+from cagat.experiments.workers import _reason, _seconds_left, work_through
 
 GRAPH = "synthetic:nodes=150,degree=4,classes=3,features=8,seed=0"
 SHORT = (("epochs", 3), ("hidden", 2), ("heads", 1))
@@ -140,7 +144,7 @@ def test_what_was_asked_for_in_other_words_is_not_done_again(tmp_path, monkeypat
 
     def run(job, data_dir):
         done.append(job)
-        return {"test_accuracy": len(done), "seconds": 0, **({"loss": [2.0, 1.0]} if job.history else {})}
+        return {"test_accuracy": len(done) / 2, "seconds": 0, **({"loss": [2.0, 1.0]} if job.history else {})}
 
     monkeypatch.setattr(Job, "run", run)
     cell = Cell(GRAPH, 5, 0)
@@ -150,7 +154,7 @@ def test_what_was_asked_for_in_other_words_is_not_done_again(tmp_path, monkeypat
     store = JobStore(tmp_path, "second")
     store.work([same, other], None)
     assert done == [curve, other]
-    assert store.found(same) == {"test_accuracy": 1, "seconds": 0}
+    assert store.found(same) == {"test_accuracy": 0.5, "seconds": 0}
     assert store.found(curve)["loss"] == [2.0, 1.0]
     assert store.found(replace(other, history=True)) is None
 
@@ -162,6 +166,70 @@ def test_a_loss_that_is_no_number_is_a_result(tmp_path):
     store.work(experiment.jobs(), None)
     (entry,) = entries(experiment, store)
     assert (entry.failed, entry.accuracies) == (1, {})
+
+
+@pytest.mark.parametrize(
+    ("asked", "found", "wrong"),
+    [
+        ({"method": [1]}, {}, "what it asks for is neither text nor whole numbers"),
+        ({"labels": {"a": 1}}, {}, "what it asks for is neither text nor whole numbers"),
+        ({}, {"test_accuracy": "high"}, "its test_accuracy is 'high', not a number from 0 to 1"),
+        ({}, {"test_accuracy": 1e308}, "its test_accuracy is 1e+308"),
+        ({}, {"test_accuracy": None}, "its test_accuracy is None"),
+        ({}, {"seconds": 10**400}, "its seconds are 1000"),
+        ({"history": True}, {"loss": [1.0, -1e308]}, "its loss or val_loss_by_epoch is not a list of numbers"),
+        ({"history": True}, {"loss": 3}, "its loss or val_loss_by_epoch is not a list of numbers"),
+    ],
+)
+def test_a_record_that_no_job_wrote_is_told(tmp_path, asked, found, wrong):
+    (job, *_) = SMALL.jobs()
+    JobStore(tmp_path, "other").records.add(job.asked() | asked, {"test_accuracy": 0.5, "seconds": 1} | found)
+    with pytest.raises(CagatError, match=r"other\.jsonl: a record is damaged") as error:
+        JobStore(tmp_path, "small").found(job)
+    assert wrong in str(error.value)
+    assert "Remove its line" in str(error.value)
+
+
+def test_the_fits_of_a_search_may_be_in_the_same_directory(tmp_path):
+    JobStore(tmp_path, "fits").records.add({"model": "mlp", "dataset": GRAPH, "labels": 5}, {"val_accuracy": 0.5})
+    assert JobStore(tmp_path, "small").found(SMALL.jobs()[0]) is None
+    assert _seconds_left(JobStore(tmp_path, "fits"), SMALL.jobs(), 1) is None
+
+
+def test_a_worker_that_cannot_go_on_says_why_in_one_message(tmp_path, capfd):
+    experiment = replace(SMALL, labels=(500,))
+    with pytest.raises(CagatError, match=r"could not go on \(exit code 1\).*mend what the message names"):
+        work_through(JobStore(tmp_path, "small"), experiment.jobs(), 1, None, lambda done, seconds: None)
+    said = capfd.readouterr().err
+    assert "Error: Class '0' has 50 labelled nodes" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("raised", "message"),
+    [
+        (CagatError("This is wrong."), "Error: This is wrong.\n"),
+        (OSError(errno.ENOSPC, "No space left on device", "fits"), "Error: fits: No space left on device. Check"),
+        (MemoryError(), "Error: There is not enough memory."),
+        (RuntimeError("[enforce fail] can't allocate memory: 9"), "Error: There is not enough memory."),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_a_worker_says(raised, message, capsys):
+    with pytest.raises(SystemExit) as ended, told_errors():
+        raise raised
+    assert ended.value.code == 1
+    assert capsys.readouterr().err.startswith(message)
+
+
+def test_a_defect_of_a_worker_is_not_hidden():
+    with pytest.raises(RuntimeError, match="a defect"), told_errors():
+        raise RuntimeError("a defect")
+
+
+def test_a_worker_that_was_killed_is_worth_another_try():
+    assert "signal 9" in _reason(-9, Path("small.jsonl"))
+    assert "give the same command again" in _reason(-9, Path("small.jsonl"))
 
 
 def test_numbers_of_the_table(store, tmp_path):
@@ -230,6 +298,9 @@ def test_lists_after_an_option():
     given = "table1 --datasets cora --methods cagat gat --splits 2 --labels 10 20 --out out"
     wanted = "table1 --datasets cora --methods cagat --methods gat --splits 2 --labels 10 --labels 20 --out out"
     assert repeated_options(given.split(" ")) == wanted.split(" ")
+    # An option without a value, and a number below zero, are for the parser to refuse.
+    for line in (["table1", "--methods"], ["--methods", "--splits", "1"], ["--labels", "-1"]):
+        assert repeated_options(line) == line
 
 
 def test_the_command(tmp_path, monkeypatch, capsys):

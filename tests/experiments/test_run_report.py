@@ -1,4 +1,8 @@
+import json
+import math
+import os
 import re
+import shutil
 import statistics
 
 import pytest
@@ -87,6 +91,52 @@ def test_what_cannot_be_reported(runs, tmp_path):
     unfinished.train(should_stop=lambda: True)
     with pytest.raises(RunError, match=r"not finished\. Go on with it: cagat train --resume"):
         write_run_report([tmp_path / "u"], tmp_path / "r", "c")
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "wrong"),
+    [
+        ("result.json", {"epochs": 10**400}, r"epochs is 1000.*\.\.\..*, which no training gives"),
+        ("result.json", {"test_accuracy": 1e308}, r"test_accuracy is 1e\+308"),
+        ("result.json", {"val_accuracy": -math.inf}, "val_accuracy is -inf"),
+        ("metrics.jsonl", {"loss": -1e308}, r"loss is -1e\+308"),
+        ("metrics.jsonl", {"val_loss": 1e308}, r"val_loss is 1e\+308"),
+        ("metrics.jsonl", {"epoch": 10**400}, "epoch is 1000"),
+    ],
+)
+def test_numbers_that_no_training_gives_are_told(runs, tmp_path, name, changes, wrong):
+    run = tmp_path / "run"
+    shutil.copytree(runs["mlp", 0][0], run)
+    lines = [json.dumps(json.loads(line) | changes) for line in (run / name).read_text().splitlines()]
+    (run / name).write_text("\n".join(lines))
+    with pytest.raises(RunError, match=rf"{name}: {wrong}.*Remove the file.*cagat train --resume"):
+        write_run_report([run], tmp_path / "r", "c")
+    # The remedy is one.
+    (run / name).unlink()
+    Run.resume(run).train()
+    assert write_run_report([run], tmp_path / "r", "c")
+
+
+@pytest.mark.parametrize("losses", [[math.nan], [math.inf], [math.inf, -math.inf], [3e38, -3e38]])
+def test_losses_without_a_place_in_a_picture_are_gaps(runs, tmp_path, losses):
+    found = []
+    for seed in (0, 1):
+        found.append(tmp_path / str(seed))
+        shutil.copytree(runs["mlp", seed][0], found[-1])
+        loss = losses[seed % len(losses)]
+        path = found[-1] / "metrics.jsonl"
+        lines = [json.loads(line) | {"loss": loss, "val_loss": loss} for line in path.read_text().splitlines()]
+        path.write_text("\n".join(map(json.dumps, lines)))
+    assert tmp_path / "r-losses.svg" in write_run_report(found, tmp_path / "r", "c")
+
+
+def test_names_that_are_not_text(runs, tmp_path):
+    run = tmp_path / os.fsdecode(b"\xffrun")
+    shutil.copytree(runs["mlp", 0][0], run)
+    out = tmp_path / os.fsdecode(b"\xff")
+    written = write_run_report([run], out, f"cagat report {run}")
+    assert all(path.exists() for path in written)
+    assert r"\udcffrun" in written[1].read_text()
 
 
 def test_the_command(runs, tmp_path):

@@ -1,4 +1,5 @@
 import json
+import os
 import re
 import subprocess
 import sys
@@ -52,6 +53,13 @@ def test_the_page_needs_nothing_else(run, tmp_path):
     assert "cagat explore &lt;R&gt;" in text
     assert "window.harmed = 1</script>" not in text
     assert data_of(summary.path)["classes"][:2] == ['"></script><script>window.harmed = 1</script>', "<b>bold</b>"]
+
+
+def test_names_that_are_not_text(run, tmp_path):
+    path = tmp_path / os.fsdecode(b"\xff.html")
+    summary = write_page(run, path, command=f"cagat explore RUN --out {path}")
+    assert summary.size == path.stat().st_size
+    assert r"\udcff.html" in path.read_text(encoding="utf-8")
 
 
 def _plotly() -> str:

@@ -1,6 +1,7 @@
 """Pictures and frames for Python and Jupyter."""
 
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -147,3 +148,13 @@ def test_course(run):
     assert len(view.frame) == 5
     best = int(view.frame["val_loss"].idxmin()) + 1
     assert f"lowest in epoch {best} of 5" in view.caption
+
+
+def test_course_without_a_validation_loss(run, tmp_path):
+    copy = tmp_path / "run"
+    shutil.copytree(run.directory.path, copy)
+    lines = [f'{{"epoch": {number}, "loss": NaN, "val_loss": NaN, "val_accuracy": NaN}}' for number in (1, 2)]
+    (copy / "metrics.jsonl").write_text("\n".join(lines))
+    view = explore.course(copy)
+    assert view.caption == "No validation loss of the 2 epochs is a number, so that none of them is the best."
+    assert not view.figure.layout.shapes, "there is no line where the best epoch would be"

@@ -104,6 +104,22 @@ def test_many_threads_may_prepare_at_once():
     assert not failures
 
 
+@pytest.mark.parametrize(
+    ("edges", "weight", "error", "message"),
+    [
+        ([[0], [1]], None, TypeError, r"edge_index must be a tensor, got a list"),
+        (torch.zeros(2, 1, dtype=torch.long), [1.0], TypeError, r"edge_weight must be a tensor, got a list"),
+        (torch.zeros(2, 1, dtype=torch.long), torch.ones(1).to_sparse(), TypeError, r"edge_weight\.to_dense\(\)"),
+        (torch.zeros(2, 1, dtype=torch.long, device="meta"), None, ValueError, "has no data"),
+        (torch.ones(2, 2, 3).to_sparse(), None, ValueError, r"3 dimensions of shape \(2, 2, 3\); pass"),
+        (torch.eye(2).to_sparse(1), None, ValueError, r"1 dimensions of shape \(2, 2\); pass"),
+    ],
+)
+def test_what_is_no_graph_is_refused_before_it_is_remembered(edges, weight, error, message):
+    with pytest.raises(error, match=message):
+        prepare_graph(edges, 2, weight)
+
+
 def test_a_gradient_for_weights_in_a_sparse_matrix_is_refused():
     matrix = torch.eye(2).to_sparse_csr().requires_grad_()
     with pytest.raises(ValueError, match="no gradient"):

@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from cagat import data
-from cagat.errors import ConfigError
+from cagat.errors import ConfigError, NonFiniteError
 from cagat.models import Labelled, card, create, names
 from cagat.nn import SparseFeatures
 from cagat.training import FitOptions, Run, TrainConfig, Trainer
@@ -177,6 +177,40 @@ def test_refuses_bad_hyperparameters(name):
             assert name in str(refused.value)
     with pytest.raises(ConfigError, match="has no 'hiden'"):
         create(name, 6, 3, hiden=8)
+
+
+@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("classes", [0, -1, True, 1.5, "3"])
+def test_refuses_bad_numbers_of_classes(name, classes):
+    with pytest.raises(ConfigError, match=rf"{name}: out_channels must be an integer of at least 1, got {classes!r}"):
+        create(name, 6, classes)
+
+
+@pytest.mark.parametrize("name", [name for name in names() if "labelprop" not in name])
+def test_refuses_features_that_do_not_fit(name):
+    edges, x = torch.tensor([[0, 1], [1, 2]]), torch.rand(3, 5)
+    with pytest.raises(ConfigError, match="in_channels must be an integer of at least 1"):
+        create(name, -7, 3)
+    with pytest.raises(ValueError, match=r"5 features.*in_channels=5"):
+        create(name, 6, 3)(x, edges)
+    with pytest.raises(TypeError, match=r"float64.*convert with x\.to\(torch\.float32\)"):
+        create(name, 5, 3)(x.double(), edges)
+    for value in (float("nan"), float("inf")):
+        x[1, 2] = value
+        with pytest.raises(NonFiniteError, match=r"1 values.*nan_to_num"):
+            create(name, 5, 3).eval()(x, edges)
+
+
+@pytest.mark.parametrize("name", [name for name in names() if name not in ("mlp", "logreg")])
+def test_refuses_edges_that_do_not_fit(name):
+    model, x = create(name, 5, 3), torch.rand(3, 5)
+    for edges, message in (
+        ([[0], [1]], r"list.*torch\.as_tensor"),
+        (torch.tensor([[0], [3]]), "names node 3.*renumber"),
+        (torch.tensor([[0.0], [1.0]]), r"float32.*\.long\(\)"),
+    ):
+        with pytest.raises((TypeError, IndexError), match=message):
+            model(x, edges)
 
 
 @pytest.mark.parametrize("name", names())

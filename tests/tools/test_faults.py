@@ -12,10 +12,12 @@ from fault_kinds import FAULTS
 from fault_kinds.attack import MAY_BE_READ, Attack
 from fault_kinds.bad_arguments import CALLS, wrong_error
 from fault_kinds.bad_calls import BadCall
-from fault_kinds.command_lines import random_command_lines
+from fault_kinds.command_lines import _distinct_lines, random_command_lines
+from fault_kinds.command_lines import _wrong as wrong_end
 from fault_kinds.damage import CUTS, FLIPS, damaged
 from fault_kinds.extremes import EXTREME_CASES, _wrong
 from fault_kinds.fault import Fault, Outcome
+from fault_kinds.forked import Ended
 from fault_kinds.hostile import ATTACKS, attacked, hostile_files
 from fault_kinds.hostile_runs import formula_in_predictions
 from fault_kinds.races import races
@@ -60,7 +62,19 @@ def test_hostile_files_are_refused(tmp_path):
     assert wrong(hostile_files(8, random.Random(0), tmp_path)) == []
 
 
-@pytest.mark.parametrize("name", ["yaml merges", "yaml that is a pipe", "zip slip", "checkpoint of a terabyte"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "yaml merges",
+        "yaml that is a pipe",
+        "zip slip",
+        "checkpoint of a terabyte",
+        "checkpoint with a doubled list as version",
+        "checkpoint with a doubled tuple as key",
+        "planetoid with a doubled tuple as key",
+        "metrics of one line",
+    ],
+)
 def test_some_more_hostile_files(tmp_path, name):
     assert attacked(ATTACKS[name], tmp_path) == ""
 
@@ -118,6 +132,37 @@ def test_two_at_work_and_broken_downloads(tmp_path):
 
 def test_random_command_lines_end_well(tmp_path):
     assert wrong(random_command_lines(8, random.Random(0), tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "ended", "wrong"),
+    [
+        ("models --x", Ended(2, "Usage", ""), ""),
+        ("models --x", Ended(1, "", "Error: no"), ""),
+        ("models", Ended(0, "cagat", ""), ""),
+        ("models --x", Ended(None, "", ""), "exit code None"),
+        ("models --x", Ended(130, "", "stopped"), "exit code 130"),
+        ("models --x", Ended(1, "", "Traceback (most recent call last)"), "exit code 1"),
+        ("models --x", Ended(1, "", "\n"), "exit code 1, but nothing was said"),
+        ("models --x", Ended(3, "on standard output", ""), "exit code 3, but nothing was said"),
+        ("models --x", Ended(0, "", ""), "exit code 0, but nothing was said"),
+        ("models", Ended(1, "", "Error: no"), "exit code 1, although the line is sound"),
+        ("evaluate run", Ended(2, "", "Usage"), "exit code 2, although the line is sound"),
+    ],
+)
+def test_how_a_command_line_may_end(line, ended, wrong):
+    found = wrong_end(line.split(), ended)
+    assert found.startswith(wrong) if wrong else found == ""
+
+
+def test_command_lines_are_drawn_once_and_from_all_options():
+    lines = _distinct_lines(400, random.Random(0))
+    assert len({tuple(line) for line in lines}) == len(lines) == 400
+    drawn = {(line[0], argument) for line in lines for argument in line[:-1] if line}
+    assert {("reproduce", "--labels"), ("reproduce", "--methods"), ("tune", "--dataset")} <= drawn
+    several = [line for line in lines if line[:1] == ["reproduce"] and line.count("--labels") == 1]
+    assert any(line[line.index("--labels") + 1] != "3" for line in several), "the value that is sound gives way"
+    assert any("\udcff" in line for line in lines)
 
 
 def test_the_table_is_written_read_and_gone_on_with(tmp_path, monkeypatch, capsys):

@@ -76,6 +76,18 @@ def test_a_member_that_is_there_twice_is_refused(tmp_path):
         load_checkpoint(tmp_path / "checkpoint.pt")
 
 
+@pytest.mark.parametrize("name", ["data.pkl", "DATA.PKL"])
+def test_a_program_that_would_keep_torch_busy_never_reaches_it(tmp_path, monkeypatch, name):
+    doubled = b")" + b"".join(b"q%ch%c\x86" % (n, n) for n in range(40))
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as made:
+        made.writestr(f"archive/{name}", b"\x80\x02}" + doubled + b"K\x01s.")
+    (tmp_path / "checkpoint.pt").write_bytes(sealed(buffer.getvalue()))
+    monkeypatch.setattr(torch, "load", lambda *arguments, **options: pytest.fail("torch was asked"))
+    with pytest.raises(DamagedFileError, match=r"checkpoint.pt: is no checkpoint .*a tuple is longer or deeper"):
+        load_checkpoint(tmp_path / "checkpoint.pt")
+
+
 @pytest.mark.parametrize("state", [[], "text", torch.zeros(2)])
 def test_what_is_no_dictionary_is_refused(tmp_path, state):
     (tmp_path / "checkpoint.pt").write_bytes(sealed(archive(state)))

@@ -56,6 +56,8 @@ def test_numbers_that_yaml_takes_for_words(tmp_path):
     [
         ({"alhpa": 0.3}, "no key 'alhpa'.*Did you mean alpha"),
         ({1: 2}, "no key 1"),
+        ([1], "must give values to keys, but is a list. Pass a dict"),
+        (None, "must give values to keys, but is a NoneType. Pass a dict"),
         ({"K": 3}, "Did you mean rounds"),
         ({"model": "gta"}, "no model 'gta'.*Did you mean gat"),
         ({"preset": "best"}, "cagat has no preset 'best'.*paper"),

@@ -50,6 +50,14 @@ def changed(**changes):
     return change
 
 
+def doubled() -> list:
+    """A list that holds the one before it twice, twenty times, so that a failure of the tests is no endless one."""
+    made = []
+    for _ in range(20):
+        made = [made, made]
+    return made
+
+
 def endless(*shape: int) -> torch.Tensor:
     """A tensor with very many numbers that all are one."""
     return torch.zeros(1, dtype=torch.float64).expand(*shape)
@@ -60,6 +68,10 @@ FOREIGN = {
     "a list": lambda state: [],
     "no configuration": changed(config=None),
     "configuration without form": changed(config=[]),
+    "configuration of lists": changed(config__lr=doubled()),
+    "configuration of a long text": changed(config__device="x" * 10_001),
+    "no versions": changed(versions=None),
+    "versions of lists": changed(versions__torch=doubled()),
     "no trainer": changed(trainer={}),
     "seconds": changed(seconds="x"),
     "endless seconds": changed(seconds=float("inf")),

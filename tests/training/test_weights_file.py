@@ -98,6 +98,14 @@ def test_files_of_gigabytes_are_not_read(path):
     assert not weights_are_whole(path)
 
 
+def test_a_head_of_which_gigabytes_would_be_made_is_not_parsed(path):
+    head = b'{"a": [' + b"{}," * (3 * 2**20) + b"{}]}"
+    with_sum(path, struct.pack("<Q", len(head)) + head)
+    with pytest.raises(DamagedFileError, match=f"its head says that it has {len(head)} bytes"):
+        read_weights(path)
+    assert not weights_are_whole(path)
+
+
 def test_more_than_fits_into_the_memory_is_refused(path, monkeypatch):
     monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 100}))
     with pytest.raises(OutOfMemoryError, match=r"model\.safetensors: reading it would need"):

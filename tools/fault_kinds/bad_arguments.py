@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cagat.memory import OutOfMemoryError
-from fault_kinds.bad_calls import COMMANDS, CONFIG, DATA, ESTIMATOR, LAYER, MODEL, BadCall
+from fault_kinds.bad_calls import COMMANDS, CONFIG, DATA, ESTIMATOR, BadCall
+from fault_kinds.bad_network_calls import LAYER, MODEL
 from fault_kinds.fault import Fault, Outcome
 from fault_kinds.forked import command
 

@@ -1,4 +1,4 @@
-"""Calls with something wrong: what is called, the value that the message must name, and a word of its remedy."""
+"""Calls of the estimator, of configurations and of data, and command lines, with something wrong."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,9 +8,9 @@ import networkx
 import numpy as np
 import torch
 from scipy import sparse
+from torch_geometric.data import Data
 
-from cagat import CaGAT, CaGATClassifier, CaGATConv, CSRGraph, data
-from cagat.models import create
+from cagat import CaGATClassifier, data
 from cagat.training import TrainConfig
 from cagat.training.config_file import read_config
 
@@ -35,19 +35,34 @@ class BadCall(NamedTuple):
     remedy: str
 
 
-def _conv(**arguments: object) -> CaGATConv:
-    return CaGATConv(**{"in_channels": 5, "out_channels": 4, "heads": 2} | arguments)
-
-
 def _fit(X: object = POINTS, y: object = LABELS, graph: object = None, **parameters: object) -> CaGATClassifier:
     return CaGATClassifier(**{"epochs": 2} | parameters).fit(X, y, graph=graph)
+
+
+def _joined(nodes: int = 8, **attributes: object) -> networkx.Graph:
+    graph = networkx.path_graph(nodes)
+    graph.add_edge(0, 1, **attributes)
+    return graph
+
+
+def _with_features(x: object) -> networkx.Graph:
+    graph = networkx.path_graph(2)
+    graph.nodes[0]["x"] = x
+    return graph
+
+
+def _saved(path: object = "nowhere.npz", **attributes: object) -> None:
+    graph = Data(edge_index=EDGES, num_nodes=4)
+    graph.update(attributes)
+    data.save(graph, path)
 
 
 def _config(**values: object) -> TrainConfig:
     return TrainConfig.from_values(values)
 
 
-def _with(x: torch.Tensor, value: float) -> torch.Tensor:
+def with_value(x: torch.Tensor, value: float) -> torch.Tensor:
+    """The features with one of them replaced."""
     changed = x.clone()
     changed[1, 2] = value
     return changed
@@ -59,90 +74,12 @@ def _points(value: float) -> np.ndarray:
     return changed
 
 
-LAYER = {
-    "double features": BadCall(lambda: _conv()(X.double(), EDGES), r"float64", r"convert with x\.to\(torch.float32\)"),
-    "integer features": BadCall(lambda: _conv()(X.long(), EDGES), r"int64", r"convert with"),
-    "half features": BadCall(lambda: _conv()(X.half(), EDGES), r"float16", r"convert with"),
-    "double sparse features": BadCall(lambda: _conv()(X.double().to_sparse(), EDGES), r"float64", r"convert with"),
-    "wide features": BadCall(lambda: _conv(in_channels=3)(X, EDGES), r"5 features", r"in_channels=5"),
-    "wide sparse features": BadCall(
-        lambda: _conv(in_channels=3)(X.to_sparse(), EDGES), r"5 features", r"in_channels=5"
-    ),
-    "features in three dimensions": BadCall(lambda: _conv()(X[None], EDGES), r"\(1, 4, 5\)", r"must have shape"),
-    "NaN in features": BadCall(lambda: _conv()(_with(X, NAN), EDGES), r"1 values that are NaN", r"fill or remove"),
-    "infinite feature": BadCall(lambda: _conv()(_with(X, INF), EDGES), r"or infinite", r"nan_to_num"),
-    "features without data": BadCall(lambda: _conv()(X.to("meta"), EDGES), r"device meta", r"make it on a device"),
-    "edges without data": BadCall(lambda: _conv()(X, EDGES.to("meta")), r"device meta", r"make it on a device"),
-    "features sparse in rows only": BadCall(lambda: _conv()(X.to_sparse(1), EDGES), r"rows and columns", r"to_sparse"),
-    "complex adjacency": BadCall(
-        lambda: _conv()(X, torch.eye(4, dtype=torch.complex64).to_sparse()), r"complex64", r"abs\(\)"
-    ),
-    "edge features in three dimensions": BadCall(
-        lambda: _conv(edge_dim=3)(X, EDGES, torch.ones(4, 3, 1)), r"\(4, 3, 1\)", r"must have shape"
-    ),
-    "a fraction of an edge feature": BadCall(lambda: _conv(edge_dim=1.5), r"1\.5", r"at least 1"),
-    "rounds beyond all integers": BadCall(lambda: _conv(K=2**63), r"9223372036854775808", r"at most 10000"),
-    "units beyond all memory": BadCall(
-        lambda: _conv(out_channels=2**30, heads=2**20), r"1048576 x 1073741824 units", r"Ask for fewer"
-    ),
-    "nodes beyond all memory": BadCall(
-        lambda: CSRGraph.from_edge_index(EDGES, 2**62), r"4611686018427387904", r"without gaps"
-    ),
-    "edges as a list": BadCall(lambda: _conv()(X, [[0], [1]]), r"list", r"torch\.as_tensor"),
-    "no edges at all": BadCall(lambda: _conv()(X, None), r"NoneType", r"must be a tensor"),
-    "float indices": BadCall(lambda: _conv()(X, EDGES.float()), r"float32", r"edge_index\.long\(\)"),
-    "boolean indices": BadCall(lambda: _conv()(X, EDGES.bool()), r"bool", r"edge_index\.long\(\)"),
-    "negative index": BadCall(lambda: _conv()(X, EDGES - 1), r"node -1", r"renumber"),
-    "index out of range": BadCall(lambda: _conv()(X, EDGES + 1), r"node 4", r"renumber"),
-    "edges of a wrong shape": BadCall(lambda: _conv()(X, EDGES.t()[:3]), r"\(3, 2\)", r"must have shape \(2,"),
-    "dense adjacency": BadCall(lambda: _conv()(X, torch.eye(4)), r"\(4, 4\)", r"must have shape \(2,"),
-    "sparse adjacency that is not square": BadCall(
-        lambda: _conv()(X, torch.ones(4, 3).to_sparse()), r"\(4, 3\)", r"there are 4 nodes"
-    ),
-    "NaN weight": BadCall(
-        lambda: _conv()(X, EDGES, torch.tensor([1, 1, NAN, 1])), r"edge 2 has nan", r"finite and not negative"
-    ),
-    "negative weight": BadCall(lambda: _conv()(X, EDGES, -torch.ones(4)), r"-1\.0", r"finite and not negative"),
-    "complex weights": BadCall(lambda: _conv()(X, EDGES, 1j * torch.ones(4)), r"complex64", r"edge_attr\.real"),
-    "too few weights": BadCall(lambda: _conv()(X, EDGES, torch.ones(3)), r"\(3,\)", r"one for each edge"),
-    "weights as a list": BadCall(lambda: _conv()(X, EDGES, [1.0] * 4), r"list", r"torch\.as_tensor"),
-    "edge features without edge_dim": BadCall(
-        lambda: _conv()(X, EDGES, torch.ones(4, 3)), r"3 features", r"edge_dim=3"
-    ),
-    "edge features of a wrong width": BadCall(
-        lambda: _conv(edge_dim=2)(X, EDGES, torch.ones(4, 3)), r"3 features", r"edge_dim=3"
-    ),
-    "node out of range": BadCall(lambda: _conv().attention(X, EDGES, nodes=4), r"no node 4", r"from 0 to 3"),
-    "node as a fraction": BadCall(lambda: _conv().attention(X, EDGES, nodes=1.5), r"float32", r"must be integers"),
-    "node as a text": BadCall(lambda: _conv().attention(X, EDGES, nodes="a"), r"'a'", r"pass a list"),
-    "rounds out of range": BadCall(lambda: _conv().attention(X, EDGES, nodes=0, rounds=9), r"got 9", r"in 0\.\.3"),
-    "no heads": BadCall(lambda: _conv(heads=0), r"got 0", r"at least 1"),
-    "half a channel": BadCall(lambda: _conv(out_channels=0.5), r"got 0\.5", r"at least 1"),
-    "alpha above 1": BadCall(lambda: _conv(alpha=2), r"got 2", r"in \[0, 1\]"),
-    "alpha as a text": BadCall(lambda: _conv(alpha="much"), r"'much'", r"must be a number"),
-    "xi that is no number": BadCall(lambda: _conv(xi=NAN), r"got nan", r"finite and not below 0"),
-    "negative rounds": BadCall(lambda: _conv(K=-1), r"got -1", r"not below 0"),
-    "dropout above 1": BadCall(lambda: _conv(dropout=2), r"got 2", r"in \[0, 1\]"),
-    "unknown support": BadCall(lambda: _conv(support="some"), r"'some'", r"one of full, edges"),
-    "bipartite": BadCall(lambda: CaGATConv((5, 5), 4), r"\(5, 5\)", r"one number"),
-    "graph of a part of a node": BadCall(lambda: CSRGraph.from_edge_index(EDGES, 4.5), r"4\.5", r"must be an integer"),
-}
-MODEL = {
-    "no layers": BadCall(lambda: CaGAT(5, 4, 0, 3), r"got 0", r"at least 1"),
-    "half a layer": BadCall(lambda: CaGAT(5, 4, 1.5, 3), r"got 1\.5", r"must be an integer"),
-    "no classes": BadCall(lambda: CaGAT(5, 4, 2, 0), r"got 0", r"at least 1"),
-    "dropout that is no number": BadCall(lambda: CaGAT(5, 4, 2, 3, dropout=NAN), r"got nan", r"in \[0, 1\]"),
-    "features of another width": BadCall(lambda: CaGAT(3, 4, 2, 3)(X, EDGES), r"5 features", r"in_channels=5"),
-    "unknown model": BadCall(lambda: create("cagta", 5, 3), r"'cagta'", r"Did you mean cagat"),
-    "unknown hyperparameter": BadCall(lambda: create("cagat", 5, 3, headz=2), r"'headz'", r"Did you mean heads"),
-    "hyperparameter out of range": BadCall(lambda: create("gat", 5, 3, dropout=2), r"is 2", r"from 0 to 1"),
-}
 ESTIMATOR = {
     "one class only": BadCall(lambda: _fit(y=np.ones(8, int)), r"one class, 1", r"at least two classes"),
     "no training node": BadCall(lambda: _fit(y=-np.ones(8, int)), r"None of the 8 nodes", r"Give some nodes"),
-    "NaN in X": BadCall(lambda: _fit(_points(NAN)), r"NaN", r"missing values|imputer|Input X contains NaN"),
-    "infinity in X": BadCall(lambda: _fit(_points(INF)), r"infinity", r"too large|Input X contains infinity"),
-    "too few labels": BadCall(lambda: _fit(y=LABELS[:5]), r"5", r"[Ii]nconsistent"),
+    "NaN in X": BadCall(lambda: _fit(_points(NAN)), r"NaN", r"imputer|HistGradientBoosting"),
+    "infinity in X": BadCall(lambda: _fit(_points(INF)), r"infinity", r"Remove or replace"),
+    "too few labels": BadCall(lambda: _fit(y=LABELS[:5]), r"5 labels", r"Give one label a row"),
     "index out of range": BadCall(lambda: _fit(graph=np.array([[0], [9]])), r"node 9", r"Renumber"),
     "negative index": BadCall(lambda: _fit(graph=np.array([[0], [-1]])), r"node -1", r"Renumber"),
     "float indices": BadCall(lambda: _fit(graph=np.array([[0.0], [1.0]])), r"float64", r"astype\(int\)"),
@@ -156,9 +93,18 @@ ESTIMATOR = {
     "hidden as a text": BadCall(lambda: _fit(hidden="8"), r"'8'", r"must be a number"),
     "no neighbours": BadCall(lambda: _fit(n_neighbors=0), r"got 0", r"at least 1"),
     "validation_fraction of 1": BadCall(lambda: _fit(validation_fraction=1.0), r"got 1\.0", r"less than 1"),
+    "validation_fraction of None": BadCall(lambda: _fit(validation_fraction=None), r"got None", r"less than 1"),
+    "a text for a weight": BadCall(lambda: _fit(graph=_joined(weight="heavy")), r"'heavy'", r"weight=None"),
+    "too few sample weights": BadCall(
+        lambda: _fit().score(POINTS, LABELS, sample_weight=[1, 2]), r"\(2,\)", r"one weight a row"
+    ),
+    "texts for sample weights": BadCall(
+        lambda: _fit().score(POINTS, LABELS, sample_weight=["a"] * 8), r"'a'", r"must be 8 numbers"
+    ),
     "empty X": BadCall(lambda: _fit(POINTS[:0], LABELS[:0]), r"0 sample", r"minimum of"),
 }
 CONFIG = {
+    "a list of values": BadCall(lambda: TrainConfig.from_values([1]), r"a list", r"Pass a dict"),
     "unknown key": BadCall(lambda: _config(alhpa=0.1), r"'alhpa'", r"Did you mean alpha"),
     "a word for a number": BadCall(lambda: _config(lr="fast"), r"'fast'", r"a finite number"),
     "NaN": BadCall(lambda: _config(lr=NAN), r"nan", r"a finite number"),
@@ -191,10 +137,55 @@ DATA = {
     "labels as a list": BadCall(lambda: data.split([0, 1] * 9, 1, 1), r"list", r"torch\.as_tensor"),
     "a fraction of a label": BadCall(lambda: data.split(torch.tensor([0, 1] * 9), 1.5, 1), r"1\.5", r"whole numbers"),
     "integer features to scale": BadCall(lambda: data.normalize_features(X.long()), r"int64", r"x\.float\(\)"),
+    "an array to scale": BadCall(lambda: data.normalize_features(X.numpy()), r"ndarray", r"torch\.as_tensor"),
+    "a row to scale": BadCall(lambda: data.normalize_features(X[0]), r"\(5,\)", r"\(nodes, features\)"),
+    **{
+        f"NaN in {kind} features to scale": BadCall(
+            lambda make=make, norm=norm: data.normalize_features(make(), norm),
+            r"1 values that are NaN",
+            r"Fill or remove",
+        )
+        for kind, make, norm in (
+            ("dense", lambda: with_value(X, NAN), "l1"),
+            ("sparse", lambda: with_value(X, INF).to_sparse_csr(), "l2"),
+            ("binary", lambda: with_value(X, NAN), "binary"),
+        )
+    },
+    "numbers for names of nodes": BadCall(
+        lambda: data.from_scipy(sparse.eye(3), node_names=[1, 2, 3]), r"node_names.*one is 1", r"str\(name\)"
+    ),
+    "numbers for names of classes": BadCall(
+        lambda: data.from_scipy(sparse.eye(3), labels=[0, 1, 0], class_names=[0, 1]), r"class_names", r"str\(name\)"
+    ),
+    "a text for names of nodes": BadCall(
+        lambda: data.from_scipy(sparse.eye(3), node_names="abc"), r"'abc'", r"into a list"
+    ),
+    "no matrix": BadCall(lambda: data.from_scipy("a"), r"str", r"csr_array"),
+    "rows of unlike lengths": BadCall(
+        lambda: data.from_scipy(sparse.eye(2), [[1], [1, 2]]), r"features", r"rows of one length"
+    ),
+    "no networkx graph": BadCall(lambda: data.from_networkx(None), r"NoneType", r"networkx\.Graph\(edges\)"),
+    "a number for features of a node": BadCall(
+        lambda: data.from_networkx(_with_features(5)), r"Node 0.*5", r"Write \[5\]"
+    ),
+    "a text for a fraction": BadCall(
+        lambda: data.split_fractions(torch.tensor([0, 1] * 9), "a"), r"'a'", r"needs numbers train > 0"
+    ),
+    "a text for labels": BadCall(lambda: data.split_fractions("a"), r"str", r"torch\.as_tensor"),
+    "nothing to save": BadCall(lambda: data.save(None, "nowhere.npz"), r"NoneType", r"Data\(x="),
+    "nowhere to save to": BadCall(lambda: _saved(path=None), r"None", r"ends in \.npz"),
+    "a mask of other nodes to save": BadCall(
+        lambda: _saved(train_mask=torch.ones(3, dtype=torch.bool)), r"train_mask.*\(3,\)", r"shape \(4,\)"
+    ),
+    "a mask of numbers to save": BadCall(
+        lambda: _saved(val_mask=torch.arange(4)), r"val_mask.*int64", r"one truth value a node"
+    ),
+    "edges as a list to save": BadCall(lambda: _saved(edge_weight=[1.0]), r"edge_weight.*list", r"torch\.as_tensor"),
+    "a name that is too long": BadCall(lambda: data.load("x" * 5000), r"'xxx", r"Give a shorter name"),
     "unknown data set": BadCall(lambda: data.load("crora"), r"'crora'", r"Did you mean cora"),
 }
 COMMANDS = {
-    "unknown command": (("tran",), r"'tran'"),
+    "unknown command": (("tran",), r"'tran'.*Did you mean 'train'"),
     "unknown option": (("train", "--alhpa", "1"), r"--alhpa.*--alpha"),
     "text for a number": (("train", "--lr", "fast"), r"--lr.*valid number"),
     "number out of range": (("train", "--alpha", "7"), r"alpha.*from 0 to 1.*7"),
@@ -202,10 +193,13 @@ COMMANDS = {
     "unknown graph": (("train", "--dataset", "crora"), r"'crora'.*Did you mean cora"),
     "more labels than nodes": (("train", "--dataset", "karate", "--labels", "500"), r"500 for training.*Ask for fewer"),
     "no run": (("predict", "nowhere", "--out", "x.csv"), r"nowhere.*cagat train"),
-    "nothing to resume": (("train", "--resume", "nowhere"), r"nowhere"),
+    "nothing to resume": (("train", "--resume", "nowhere"), r"nowhere.*cagat train --out"),
     "table of an unknown kind": (("predict", ".", "--out", "x.docx"), r"x\.docx.*\.csv"),
     "a name that is too long": (("train", "--dataset", "karate", "--out", "n" * 300), r"n{200}.*too long"),
-    "a file for a directory": (("train", "--dataset", "karate", "--out", "/dev/null"), r"/dev/null"),
+    "a file for a directory": (
+        ("train", "--dataset", "karate", "--out", "/dev/null"),
+        r"/dev/null.*Choose another place",
+    ),
     "an unknown graph of a table": (("reproduce", "table1", "--datasets", "crora"), r"'crora'.*Did you mean cora"),
     "rounds beyond all integers": (("train", "--rounds", "9" * 25), r"rounds must be at most"),
     "a device that is not there": (("train", "--device", "hpu"), r"'hpu'.*--device cpu"),

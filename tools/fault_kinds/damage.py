@@ -6,9 +6,10 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 from cagat import data
-from cagat.data.fetching import EMBEDDED
+from cagat.data import fetching
 from cagat.errors import CagatError
 from cagat.training import Run, TrainConfig, TrainedRun
 from fault_kinds.fault import Fault, Outcome, Tries
@@ -80,13 +81,13 @@ def _targets(folder: Path) -> list[Target]:
     graph = data.load(GRAPH)
     for name in ("graph.npz", "graph.safetensors"):
         data.save(graph, folder / name)
-    shutil.copy(EMBEDDED / "cora.npz", folder / "cora.npz")
+    shutil.copy(fetching.EMBEDDED / "cora.npz", folder / "cora.npz")
     return [
         Target(folder / "broken" / "checkpoint.pt", lambda: _resumes_from_the_one_before(folder)),
         Target(folder / "unbroken" / "model.safetensors", lambda: _weights_are_refused(folder / "unbroken")),
         Target(folder / "graph.npz", lambda: _graph_is_refused(folder / "graph.npz")),
         Target(folder / "graph.safetensors", lambda: _graph_is_refused(folder / "graph.safetensors")),
-        Target(folder / "cora.npz", lambda: _graph_is_refused(folder / "cora.npz", name="cora")),
+        Target(folder / "cora.npz", lambda: _embedded_graph_is_refused(folder)),
     ]
 
 
@@ -112,8 +113,15 @@ def _weights_are_refused(run: Path) -> str:
     return _told(lambda: TrainedRun(run), "model.safetensors", "cagat train --resume")
 
 
-def _graph_is_refused(path: Path, name: str | None = None) -> str:
-    return _told(lambda: data.load(name or path, path.parent), path.name, "again")
+def _graph_is_refused(path: Path) -> str:
+    return _told(lambda: data.load(path), path.name, "again")
+
+
+def _embedded_graph_is_refused(package: Path) -> str:
+    """Load cora as who has just installed the package does, from there."""
+    with patch.object(fetching, "EMBEDDED", package):
+        # The machine's own directory may hold another cora, which would be taken first.
+        return _told(lambda: data.load("cora", package / "no data"), "cora.npz", "install cagat again")
 
 
 def _told(use: Callable[[], object], *words: str) -> str:

@@ -20,6 +20,7 @@ from cagat.data.archive import npy
 from cagat.data.array_pickle import read_array_pickle
 from cagat.data.planetoid import read_planetoid
 from fault_kinds.attack import HUGE, MAY_BE_READ, ZEROS, Bomb, Reading, attacks, put_zeros
+from fault_kinds.hostile_structures import STRUCTURES
 
 
 def npy_bytes(descr: str, shape: tuple[int, ...], content: bytes) -> bytes:
@@ -293,3 +294,5 @@ GRAPHS = attacks(
     (csv_with_many_columns, "has 1000001 columns"),
     (csv_with_an_open_quote, "Expected 2 columns, got 1"),
 )
+# Those of runs among them are here, too, since they are made in the same ways.
+GRAPHS |= STRUCTURES

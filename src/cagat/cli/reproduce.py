@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cagat.cli.drawable_splits import require_drawable_splits
 from cagat.cli.durations import duration
 from cagat.cli.messages import show_messages
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 WHAT = ("table1", "table2", "figure1", "few-labels", "figure2", "readings")
 LISTS = ("--datasets", "--methods", "--labels")
+# More processes than a machine has cores for fill its memory before any of them has worked.
+MOST_JOBS = 1024
 
 
 def reproduce(
@@ -22,9 +25,13 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="The directory of the results.")] = Path("results"),
     datasets: Annotated[list[str] | None, typer.Option(help="Only these graphs, one or more.")] = None,
     methods: Annotated[list[str] | None, typer.Option(help="Only these models, one or more.")] = None,
-    labels: Annotated[list[int] | None, typer.Option(help="Only these numbers of labels a class, one or more.")] = None,
+    labels: Annotated[
+        list[int] | None, typer.Option(min=1, help="Only these numbers of labels a class, one or more.")
+    ] = None,
     splits: Annotated[int | None, typer.Option(min=1, max=100, help="So many splits, seeds 0, 1, ...")] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes that work at once; numbers do not depend on it.")] = 1,
+    jobs: Annotated[
+        int, typer.Option(min=1, max=MOST_JOBS, help="Processes that work at once; numbers do not depend on it.")
+    ] = 1,
     data_dir: Annotated[Path | None, typer.Option(help="Where published graphs are looked for and put.")] = None,
     deterministic: Annotated[
         bool, typer.Option("--deterministic", help="Refuse any operation of torch whose bits are not fixed.")
@@ -52,6 +59,9 @@ def reproduce(
     ]
     place = None if data_dir is None else str(data_dir)
     for experiment in restricted:
+        if what != "status" and experiment.rows:
+            require_drawable_splits(experiment.datasets, experiment.labels, place)
+    for experiment in restricted:
         if what == "status":
             _show_status(experiment, out)
         elif experiment.rows:
@@ -62,14 +72,17 @@ def repeated_options(arguments: list[str]) -> list[str]:
     """Let `--methods a b` mean `--methods a --methods b`, which is what the parser understands."""
     repeated: list[str] = []
     option = None
-    for argument in arguments:
-        if argument.startswith("-"):
-            option = argument if argument in LISTS else None
-            if option is None:
+    for place, argument in enumerate(arguments):
+        if argument in LISTS:
+            option = argument
+            following = arguments[place + 1 : place + 2]
+            # Without a value it is left to the parser, which says so.
+            if not following or following[0].startswith("--"):
                 repeated.append(argument)
-        elif option is not None:
+        elif option is not None and not argument.startswith("--"):
             repeated += [option, argument]
         else:
+            option = None
             repeated.append(argument)
     return repeated
 
@@ -85,7 +98,6 @@ def _reproduce(experiment: "Experiment", out: Path, processes: int, data_dir: st
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from cagat.experiments.cell import known_graph
     from cagat.experiments.figures import draw
     from cagat.experiments.job_store import JobStore
     from cagat.experiments.summary import entries
@@ -93,9 +105,6 @@ def _reproduce(experiment: "Experiment", out: Path, processes: int, data_dir: st
     from cagat.experiments.workers import work_through
     from cagat.whole_file import disk_errors
 
-    for name in experiment.datasets:
-        # What cannot be loaded is told before anything is written.
-        known_graph(name, data_dir)
     with disk_errors(out):
         out.mkdir(parents=True, exist_ok=True)
     store, all_jobs, console = JobStore(out, experiment.name), experiment.jobs(), Console(stderr=True)

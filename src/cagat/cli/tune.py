@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cagat.cli.drawable_splits import require_drawable_splits
 from cagat.cli.messages import show_messages
+from cagat.cli.reproduce import MOST_JOBS
 
 if TYPE_CHECKING:
     from cagat.experiments.tuning import Search
@@ -16,14 +18,16 @@ def tune(
     out: Annotated[Path, typer.Option(help="The directory of the search; one that is there is gone on with.")],
     model: Annotated[str, typer.Option(help="Which model.")] = "cagat",
     dataset: Annotated[list[str] | None, typer.Option(help="A graph, or several (default: cora).")] = None,
-    labels: Annotated[list[int] | None, typer.Option(help="Training nodes a class, or several (default: 20).")] = None,
+    labels: Annotated[
+        list[int] | None, typer.Option(min=1, help="Training nodes a class, or several (default: 20).")
+    ] = None,
     splits: Annotated[int, typer.Option(min=1, max=1000, help="Splits of each.")] = 3,
     first_seed: Annotated[int, typer.Option(min=100, max=2**31, help="The seed of the first split.")] = 100,
     trials: Annotated[int, typer.Option(min=1, help="Configurations to try in all.")] = 50,
     epochs: Annotated[int, typer.Option(min=1, help="The largest number of epochs of a fit.")] = 10_000,
     patience: Annotated[int, typer.Option(min=1, help="Epochs to wait for a lower validation loss.")] = 100,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes that work at once.")] = 1,
-    seed: Annotated[int, typer.Option(min=0, help="Of the search.")] = 0,
+    jobs: Annotated[int, typer.Option(min=1, max=MOST_JOBS, help="Processes that work at once.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=2**31, help="Of the search.")] = 0,
     space: Annotated[Path | None, typer.Option(help="A YAML file like configs/search.yaml: what to search.")] = None,
     finalists: Annotated[
         Path | None, typer.Option(help="Try nothing new: judge the best --trials of this earlier search again.")
@@ -42,7 +46,6 @@ def tune(
     which a search goes on.
     """
     show_messages()
-    from cagat.experiments.cell import known_graph
     from cagat.experiments.tuning import Search, TuneOptions
     from cagat.training.run_directory import directory_lock
 
@@ -62,9 +65,9 @@ def tune(
         finalists=finalists,
         data_dir=None if data_dir is None else str(data_dir),
     )
-    for name in options.datasets:
-        # What cannot be loaded is told before anything is written.
-        known_graph(name, options.data_dir)
+    for directory in (out, finalists):
+        _require_text(directory)
+    require_drawable_splits(options.datasets, options.labels, options.data_dir)
     with directory_lock(out):
         search = Search.open(options)
         # A batch system says SIGTERM where a person says Ctrl-C.
@@ -78,6 +81,26 @@ def tune(
         finally:
             signal.signal(signal.SIGTERM, before)
         _report(search)
+
+
+def _require_text(directory: Path | None) -> None:
+    """Refuse a directory whose name is not text, in which the database of a search cannot be opened."""
+    from cagat.errors import ConfigError
+
+    # The database is asked for by its whole name, whatever part of it was given.
+    if directory is not None and not _is_text(name := str(directory.absolute())):
+        raise ConfigError(
+            f"{name!r}: a search cannot be kept there, since the name is not UTF-8 and its database needs one that is. "
+            "Choose another directory, or rename it."
+        )
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _run(search: "Search") -> None:

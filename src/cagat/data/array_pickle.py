@@ -29,6 +29,11 @@ _CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 _VALUES = {"BININT", "BININT1", "BININT2", "BINSTRING", "SHORT_BINSTRING"}
 _TUPLES = {"EMPTY_TUPLE": 0, "TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
+# A tuple that names the one before it twice is small, but to hash, compare or print forty of them takes years. Arrays
+# need tuples of nine values, and tuples in tuples.
+_LONGEST_TUPLE, _DEEPEST_TUPLE = 16, 3
+_MOST_SHOWN = 80
+
 
 class _Name(str):
     """The name of something that a real unpickler would import."""
@@ -79,7 +84,7 @@ class _Machine:
             elif name in _CONSTANTS:
                 self.stack.append(_CONSTANTS[name])
             elif name in _TUPLES:
-                self.stack.append(tuple(self._take(_TUPLES[name])))
+                self.stack.append(_tuple(self._take(_TUPLES[name])))
             elif name in ("BINPUT", "LONG_BINPUT"):
                 self.memo[argument] = self.stack[-1]
             elif name == "GLOBAL" and argument in _NAMES:
@@ -88,8 +93,8 @@ class _Machine:
                 return self.stack.pop()
             elif name != "PROTO" and not self._structural(name, argument):
                 raise DatasetError(
-                    f"{self.what}: instruction {name} {argument!r:.80} at byte {position} is not needed for arrays, so "
-                    "the file is not what it should be. Nothing of it was executed. Fetch the file again."
+                    f"{self.what}: instruction {name} {_shown(argument)} at byte {position} is not needed for arrays, "
+                    "so the file is not what it should be. Nothing of it was executed. Fetch the file again."
                 )
         raise DatasetError(f"{self.what}: ends too early. Fetch the file again.")
 
@@ -101,7 +106,7 @@ class _Machine:
             case "MARK":
                 self.marks.append(len(self.stack))
             case "TUPLE":
-                self.stack.append(tuple(self._take_to_mark()))
+                self.stack.append(_tuple(self._take_to_mark()))
             case "EMPTY_LIST":
                 self.stack.append([])
             case "EMPTY_DICT":
@@ -114,6 +119,8 @@ class _Machine:
                 self._top(list).extend(items)
             case "SETITEMS":
                 items = self._take_to_mark()
+                if not all(type(key) in (int, str) for key in items[::2]):
+                    raise ValueError("a key of a dictionary is neither a number nor a text")
                 self._top(dict).update(zip(items[::2], items[1::2], strict=True))
             case "REDUCE" | "NEWOBJ":
                 made, arguments = self._take(2)
@@ -144,19 +151,39 @@ class _Machine:
         return taken
 
 
+def _tuple(items: list[Any]) -> tuple[Any, ...]:
+    made = tuple(items)
+    if len(made) > _LONGEST_TUPLE or _depth(made) > _DEEPEST_TUPLE:
+        raise ValueError("a tuple is longer or deeper than those of arrays")
+    return made
+
+
+def _depth(value: Any) -> int:
+    """How many tuples are in each other; each of them was short and not too deep when it was made."""
+    return 1 + max(map(_depth, value), default=0) if isinstance(value, tuple) else 0
+
+
+def _shown(argument: Any) -> str:
+    """The beginning of an instruction's argument, without making a text of all of it."""
+    return f"{argument[:_MOST_SHOWN] if isinstance(argument, (str, bytes)) else argument!r:.{_MOST_SHOWN}}"
+
+
 def _made(name: Any, arguments: Any) -> Any:
     if not isinstance(name, _Name) or not isinstance(arguments, tuple):
-        raise ValueError(f"{name!r:.80} cannot be called")
+        raise ValueError(f"a {type(name).__name__} cannot be called with a {type(arguments).__name__}")
     if name == _DEFAULTDICT and arguments == (_Name(_LIST),):
         return {}
     if name in (_CSR, _RECONSTRUCT, _DTYPE):
         return _Standin(str(name), arguments)
-    raise ValueError(f"{name} cannot be called with {arguments!r:.80}")
+    raise ValueError(f"{name} cannot be called with these {len(arguments)} arguments")
 
 
 def _plain(what: str, value: Any) -> Any:
     """The result, with stand-ins replaced by arrays."""
     if isinstance(value, dict):
+        # A list that is there again and again would make much of a small file, and much work.
+        if len({id(items) for items in value.values()}) < len(value):
+            raise ValueError("two keys of the dictionary have the same list")
         if not all(isinstance(key, int) and _is_list_of_integers(items) for key, items in value.items()):
             raise ValueError("the dictionary holds more than lists of integers")
         return value
@@ -182,7 +209,11 @@ def _array(value: Any) -> NDArray[Any]:
     if not isinstance(dtype, _Standin) or dtype.kind != _DTYPE or dtype.arguments[0] not in _DTYPES:
         raise ValueError("an array of numbers is expected")
     dtype_state: Any = dtype.state
-    order = {"<": "<", ">": ">", "|": "|"}[dtype_state[1]]
+    order = dtype_state[1]
+    if order not in ("<", ">", "|"):
+        raise ValueError("an array of a known order of bytes is expected")
+    if not isinstance(shape, tuple) or not all(type(length) is int for length in shape):
+        raise ValueError("the shape of an array must be a tuple of numbers")
     numbers: NDArray[Any] = np.frombuffer(content.encode("latin-1"), dtype=order + dtype.arguments[0])
     if len(numbers) != math.prod(shape):
         raise ValueError(f"an array of shape {shape} cannot have {len(numbers)} numbers")

@@ -47,7 +47,9 @@ def fetch(name: str, data_dir: Path | str | None = None, *, progress: Progress |
         return local
     if graph.embedded:
         _log.info("%s: not in the local directory %s, so the one in the package is used", name, folder)
-        return EMBEDDED / f"{name}.npz"
+        packaged = EMBEDDED / f"{name}.npz"
+        check_sha256(str(packaged), file_sha256(packaged), *graph.sums, remedy="install cagat again")
+        return packaged
     return _fetch_remote(graph, local, progress or (lambda file, done, total: None))
 
 

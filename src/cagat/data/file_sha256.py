@@ -17,10 +17,10 @@ def file_sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def check_sha256(what: str, actual: str, *expected: str) -> None:
+def check_sha256(what: str, actual: str, *expected: str, remedy: str = "remove it and fetch it again") -> None:
     """Raise :class:`DatasetError` unless the actual sum is one of the expected ones."""
     if actual not in expected:
         raise DatasetError(
             f"{what}: sha256 is {actual}, expected {' or '.join(expected)}. "
-            "The file was cut, changed or is another one: remove it and fetch it again."
+            f"The file was cut, changed or is another one: {remedy}."
         )

@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Callable
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 
 from torch_geometric.data import Data
@@ -73,6 +74,8 @@ def save(data: Data, path: str | Path) -> None:
     What :func:`load` gives comes back the same: `x`, `edge_index`, `y`, weights, edge features, masks and names. Other
     attributes are not saved, and that is said.
     """
+    if not isinstance(path, (str, PathLike)):
+        raise DatasetError(f"A graph is saved to a path, not to {path!r:.80}. Give one that ends in .npz.")
     write_graph(Path(path), from_data(data))
 
 
@@ -95,6 +98,14 @@ def _maker(name: str) -> Callable[[], RawGraph] | None:
 
 
 def _read(path: Path) -> RawGraph:
+    try:
+        path.exists()
+    except (OSError, ValueError) as error:
+        # Some names no file can have, since they are too long or hold a null character.
+        raise DatasetError(
+            f"There is no data set and no file called {str(path)!r:.80} ({getattr(error, 'strerror', None) or error}). "
+            "Give a shorter name or path."
+        ) from error
     if path.is_dir():
         return read_folder(path)
     if path.is_file() and path.suffix == ".npz":

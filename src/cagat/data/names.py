@@ -1,7 +1,9 @@
 """Names of classes and features, in a form that PyG leaves alone when it cuts a graph."""
 
 from collections.abc import Iterable, Sequence
-from typing import overload
+from typing import Any, overload
+
+from cagat.errors import DatasetError
 
 
 class Names(Sequence[str]):
@@ -34,3 +36,16 @@ class Names(Sequence[str]):
 
     def __repr__(self) -> str:
         return repr(list(self._names))
+
+
+def as_names(what: str, given: Any) -> list[str]:
+    """Names that somebody gave, as a list, if they are texts."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise DatasetError(f"{what} must be a list of texts, but is {given!r:.80}. Put the names into a list.")
+    names = list(given)
+    for name in names:
+        if not isinstance(name, str):
+            raise DatasetError(
+                f"{what} must be texts, but one is {name!r:.80}. Convert them with [str(name) for name in {what}]."
+            )
+    return names

@@ -8,6 +8,17 @@ from numpy.typing import NDArray
 from cagat.errors import DatasetError
 
 
+def as_array(what: str, given: Any) -> NDArray[Any]:
+    """Whatever numbers somebody gave as an array, if their rows are of one length."""
+    try:
+        return np.asarray(given)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise DatasetError(
+            f"{what} must be an array of numbers, but is a {type(given).__name__} that is none ({error}). Give rows of "
+            "one length each."
+        ) from error
+
+
 def as_int64(what: str, array: NDArray[Any], shape: tuple[int | None, ...]) -> NDArray[np.int64]:
     """Return a copy as int64, if it holds integers and has the shape, where `None` stands for any length."""
     fits = len(array.shape) == len(shape) and all(

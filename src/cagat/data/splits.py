@@ -1,7 +1,7 @@
 """Which nodes are trained on, validated on and tested on."""
 
 from collections.abc import Sequence
-from numbers import Integral
+from numbers import Integral, Real
 from typing import NamedTuple
 
 import numpy as np
@@ -100,9 +100,10 @@ def split_fractions(
         DatasetError: A class is too small to have a node in each part; it is named.
     """
     labels, order = _shuffled(y, seed)
-    if not (train > 0 and val >= 0 and train + val < 1):
+    if not (isinstance(train, Real) and isinstance(val, Real) and train > 0 and val >= 0 and train + val < 1):
         raise DatasetError(
-            f"A split by fractions needs train > 0, val >= 0 and train + val < 1, but they are {train} and {val}."
+            f"A split by fractions needs numbers train > 0, val >= 0 and train + val < 1, but they are {train!r:.80} "
+            f"and {val!r:.80}."
         )
     parts: tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]] = ([], [])
     for label in range(int(labels.max(initial=-1)) + 1):

@@ -1,6 +1,5 @@
 """Graphs in `.safetensors` files: tensors and nothing that could be executed."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,10 @@ from scipy import sparse
 
 from cagat.data.csr import checked_csr
 from cagat.data.file_sha256 import file_sha256
+from cagat.data.json_names import decoded_names, encoded_names
 from cagat.data.numbers import as_float32, as_int64
 from cagat.data.raw_graph import Features, RawGraph
-from cagat.data.tensors_seal import METADATA, is_broken, sealed
+from cagat.data.tensors_seal import METADATA, is_broken, require_short_head, sealed
 from cagat.errors import DatasetError
 from cagat.whole_file import put_whole
 
@@ -28,9 +28,9 @@ def write_safetensors(path: Path, graph: RawGraph) -> None:
         "edge_index": np.ascontiguousarray(graph.edge_index),
         "labels": graph.labels,
         "directed": np.array([graph.directed]),
-        "node_names": _encoded(graph.node_names),
-        "class_names": _encoded(graph.class_names),
-        "feature_names": _encoded(graph.feature_names),
+        "node_names": encoded_names(graph.node_names),
+        "class_names": encoded_names(graph.class_names),
+        "feature_names": encoded_names(graph.feature_names),
     }
     if sparse.issparse(graph.features):
         tensors["features.data"] = graph.features.data
@@ -50,6 +50,7 @@ def read_safetensors(path: Path) -> RawGraph:
     if not path.is_file():
         raise DatasetError(f"{path}: there is no such file. Check the path.")
     try:
+        require_short_head(path)
         if is_broken(path):
             raise DatasetError(f"{path}: is damaged or cut short, its digest does not fit. Copy or write it again.")
         tensors = safetensors.numpy.load_file(path)
@@ -60,14 +61,15 @@ def read_safetensors(path: Path) -> RawGraph:
     if missing := [key for key in _REQUIRED if key not in tensors]:
         raise DatasetError(f"{path}: {', '.join(missing)} missing. Write it with cagat.data.save.")
     what, labels = str(path), as_int64(f"{path}: labels", tensors["labels"], (None,))
+    features = _features(what, tensors)
     weight, attr, parts = (tensors.get(key) for key in ("edge_weight", "edge_attr", "parts"))
     return RawGraph(
         edge_index=as_int64(f"{what}: edge_index", tensors["edge_index"], (2, None)),
-        features=_features(what, tensors),
+        features=features,
         labels=labels,
-        node_names=_decoded(what, tensors["node_names"]),
-        class_names=_decoded(what, tensors["class_names"]),
-        feature_names=_decoded(what, tensors["feature_names"]),
+        node_names=decoded_names(f"{what}: node_names", tensors["node_names"], len(labels)),
+        class_names=decoded_names(f"{what}: class_names", tensors["class_names"], len(labels)),
+        feature_names=decoded_names(f"{what}: feature_names", tensors["feature_names"], features.shape[1]),
         edge_weight=None if weight is None else as_float32(f"{what}: edge_weight", weight),
         edge_attr=None if attr is None else as_float32(f"{what}: edge_attr", attr, 2),
         parts=None if parts is None else as_int64(f"{what}: parts", parts, (len(labels),)),
@@ -86,17 +88,3 @@ def _features(what: str, tensors: dict[str, NDArray[Any]]) -> Features:
     data, indices, indptr, shape = (tensors[key] for key in _SPARSE)
     rows, columns = as_int64(f"{what}: features.shape", shape, (2,)).tolist()
     return checked_csr(f"{what}: features", data, indices, indptr, (rows, columns))
-
-
-def _encoded(names: list[str]) -> NDArray[np.uint8]:
-    return np.frombuffer(json.dumps(names, ensure_ascii=False).encode(), dtype=np.uint8)
-
-
-def _decoded(what: str, array: NDArray[Any]) -> list[str]:
-    try:
-        names = json.loads(array.tobytes())
-    except (ValueError, RecursionError) as error:
-        raise DatasetError(f"{what}: names are not readable ({error}).") from error
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise DatasetError(f"{what}: names must be a list of texts.")
-    return names

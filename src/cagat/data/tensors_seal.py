@@ -27,6 +27,14 @@ def sealed(content: bytes) -> bytes:
     return content[:place] + digest + content[place + _DIGEST_BYTES :]
 
 
+def require_short_head(path: Path) -> None:
+    """Raise :class:`ValueError` if the head is longer than that of any graph: to parse it could take all memory."""
+    with path.open("rb") as stream:
+        length = int.from_bytes(stream.read(_LENGTH_BYTES), "little")
+    if length > _LONGEST_HEAD:
+        raise ValueError(f"header too large, it says that it has {length} bytes")
+
+
 def is_broken(path: Path) -> bool:
     """Whether a file is no longer what was sealed; one that never had a seal is not."""
     with path.open("rb") as stream:

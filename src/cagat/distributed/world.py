@@ -18,6 +18,8 @@ from cagat.errors import ConfigError
 
 T = TypeVar("T")
 
+_START = "Start with torchrun, which sets them all; or, to train alone, unset RANK and WORLD_SIZE."
+
 
 @dataclass
 class World:
@@ -40,11 +42,22 @@ class World:
 
         Communication is by gloo between CPUs and by nccl between GPUs. While the world lasts, each process watches the
         others: when one dies, all end within seconds with a message that names it.
+
+        Raises:
+            ConfigError: The environment does not say what `torchrun` would, or the other processes are not reached.
         """
         if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
             yield cls()
             return
-        dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+        _require_torchrun()
+        try:
+            dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+        except (ValueError, RuntimeError) as error:
+            place = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+            raise ConfigError(
+                f"The processes do not meet at MASTER_ADDR:MASTER_PORT, {place} ({str(error).splitlines()[0]}). "
+                f"{_START}"
+            ) from error
         try:
             world = cls(dist.get_rank(), dist.get_world_size())
             with Watch.over(world.rank, world.size):
@@ -157,3 +170,24 @@ def _packed(value: Any) -> Tensor:
 
 def _unpacked(packed: Tensor) -> Any:
     return torch.load(io.BytesIO(packed.numpy().tobytes()), weights_only=True)
+
+
+def _require_torchrun() -> None:
+    """Look at the variables that `torchrun` sets: torch itself believes them, or ends in an error that names none."""
+    size = _whole_number("WORLD_SIZE", 1, 2**31)
+    _whole_number("RANK", 0, size)
+    if "LOCAL_RANK" in os.environ:
+        _whole_number("LOCAL_RANK", 0, size)
+    if not os.environ.get("MASTER_ADDR"):
+        raise ConfigError(f"RANK and WORLD_SIZE are set in the environment, but MASTER_ADDR is not. {_START}")
+    _whole_number("MASTER_PORT", 0, 2**16)
+
+
+def _whole_number(name: str, least: int, end: int) -> int:
+    text = os.environ.get(name, "")
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else -1
+    if not least <= number < end:
+        raise ConfigError(
+            f"{name} must be a whole number from {least} to {end - 1}, but is {text!r} in the environment. {_START}"
+        )
+    return number

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from cagat.errors import DatasetError
@@ -21,6 +21,8 @@ from cagat.estimator.known_rows import KnownRows
 from cagat.estimator.labels import checked_labels, is_unlabelled, numbered, plain
 from cagat.estimator.learning import learn
 from cagat.estimator.neighbours import Neighbours
+from cagat.estimator.points import checked_points
+from cagat.estimator.sample_weights import checked_weights
 from cagat.estimator.settings import settle
 from cagat.nn import CaGATConv
 
@@ -163,7 +165,7 @@ class CaGATClassifier(
         """
         # Labels may be missing, so they are checked here; only that there are any is left to scikit-learn.
         demanded = None if y is None else "no_validation"
-        X = validate_data(self, X, demanded, accept_sparse="csr", dtype=np.float32, ensure_min_samples=2)
+        X = checked_points(self, X, demanded, ensure_min_samples=2)
         labels = numbered(checked_labels(y, X))
         settings = settle(self.get_params(deep=False), dense_points=graph is None and not sparse.issparse(X))
         self._scaling = FeatureScaling(X, settings.feature_norm)
@@ -221,7 +223,7 @@ class CaGATClassifier(
         counted = ~is_unlabelled(y)
         if not counted.any():
             raise DatasetError("All of y is -1, so there is nothing to compare with. Give the labels of some rows.")
-        weight = None if sample_weight is None else np.asarray(sample_weight)[counted]
+        weight = None if sample_weight is None else checked_weights(sample_weight, len(found))[counted]
         return float(accuracy_score(plain(y[counted]), found[counted], sample_weight=weight))
 
     @cached_property
@@ -259,7 +261,7 @@ class CaGATClassifier(
 
     def _checked(self, X: Any, graph: Any) -> tuple[Any, Edges | None]:
         """X, and the edges of a graph of its own; without one, X can be joined to what was fitted."""
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=False)
+        X = checked_points(self, X, reset=False)
         if graph is not None:
             return X, edges_of(graph, X.shape[0])
         if self._neighbours is None and not self._known.are(X):

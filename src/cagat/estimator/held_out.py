@@ -1,6 +1,6 @@
 """Which labelled nodes are held out to stop the training."""
 
-import math
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,8 @@ def hold_out(
     Returns:
         The training nodes and the validation nodes, each in order.
     """
-    if isinstance(fraction, str) or not 0 <= fraction < 1 or math.isnan(fraction):
-        raise ConfigError(f"validation_fraction must be at least 0 and less than 1, got {fraction!r}.")
+    if not isinstance(fraction, Real) or not 0 <= fraction < 1:
+        raise ConfigError(f"validation_fraction must be at least 0 and less than 1, got {fraction!r:.80}.")
     classes = int(numbers.max()) + 1
     held = []
     for number in range(classes):

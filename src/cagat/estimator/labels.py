@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
+from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from cagat.errors import DatasetError
@@ -22,7 +22,10 @@ def checked_labels(y: Any, X: Any) -> NDArray[Any]:
     labels: NDArray[Any] = column_or_1d(y, warn=True)
     if labels.dtype.kind == "f":
         assert_all_finite(labels, input_name="y")
-    check_consistent_length(X, labels)
+    if len(labels) != X.shape[0]:
+        raise DatasetError(
+            f"y has {len(labels)} labels, but X has {X.shape[0]} rows. Give one label a row, -1 where there is none."
+        )
     return labels
 
 

@@ -1,7 +1,8 @@
 """Jobs that several processes, on one machine or on several that share a directory, do once each."""
 
+import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -9,8 +10,12 @@ from typing import Any
 
 import filelock
 
+from cagat.errors import CagatError
 from cagat.experiments.job import HISTORY, Job, same_work
 from cagat.experiments.records import Records, digest
+from cagat.whole_file import disk_errors
+
+_LARGEST = 1e39
 
 
 class JobStore:
@@ -33,9 +38,17 @@ class JobStore:
         self._refresh_others()
 
     def found(self, job: Job) -> dict[str, Any] | None:
-        """What came of a job, if it, or one that does the same, was done, in this experiment or in another."""
+        """What came of a job, if it, or one that does the same, was done, in this experiment or in another.
+
+        Raises:
+            CagatError: A record holds what no job asks or finds.
+        """
         for records in (self.records, *self._others.values()):
             for record in islice(records, self._seen[records.path], None):
+                # A search keeps its fits in such a file, too, perhaps in the same directory.
+                if not is_job(record["asked"]):
+                    continue
+                _require_sound(record, records.path)
                 for does in same_work(record["asked"]):
                     self._done.setdefault(does, record["found"])
             self._seen[records.path] = len(records)
@@ -71,10 +84,11 @@ class JobStore:
     @contextmanager
     def _claim(self, job: Job) -> Iterator[bool]:
         path = self.directory / ".claims" / f"{digest(job.asked())}.lock"
-        path.parent.mkdir(parents=True, exist_ok=True)
         lock = filelock.FileLock(path, timeout=0)
         try:
-            lock.acquire()
+            with disk_errors(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                lock.acquire()
         except filelock.Timeout:
             yield False
             return
@@ -82,3 +96,42 @@ class JobStore:
             yield True
         finally:
             lock.release()
+
+
+def is_job(asked: Mapping[str, Any]) -> bool:
+    """Whether what was asked is a job of an experiment."""
+    return "method" in asked
+
+
+def _require_sound(record: dict[str, Any], path: Path) -> None:
+    """Refuse a record, which somebody else may have written, with which nothing can be compared, counted or drawn."""
+    asked, found = record["asked"], record["found"]
+    told = all(isinstance(part, (str, int, type(None))) for does in same_work(asked) for part in does)
+    if not told:
+        wrong = "what it asks for is neither text nor whole numbers"
+    elif "failed" not in found and not _is_share(found.get("test_accuracy")):
+        wrong = f"its test_accuracy is {found.get('test_accuracy')!r:.40}, not a number from 0 to 1"
+    elif not _is_number(found.get("seconds")):
+        wrong = f"its seconds are {found.get('seconds')!r:.40}, not a number"
+    elif not all(_are_losses(found[key]) for key in HISTORY if key in found):
+        wrong = f"its {' or '.join(sorted(HISTORY))} is not a list of numbers"
+    else:
+        return
+    raise CagatError(
+        f"{path}: a record is damaged: {wrong}. Remove its line (asked: {asked!r:.300}); it is done again."
+    )
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, float) and math.isnan(value):
+        return True
+    # Larger ones are no result of float32, and their sums may be no numbers any more.
+    return isinstance(value, (int, float)) and abs(value) < _LARGEST
+
+
+def _is_share(value: Any) -> bool:
+    return _is_number(value) and 0 <= value <= 1
+
+
+def _are_losses(values: Any) -> bool:
+    return isinstance(values, list) and all(map(_is_number, values))

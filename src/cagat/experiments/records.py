@@ -5,12 +5,15 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import filelock
 
+from cagat.bounded_file import open_regular, size_of
 from cagat.errors import CagatError
 from cagat.whole_file import disk_errors
+
+_LARGEST_BYTES = 2**29  # A thousand records with the losses of ten thousand epochs each.
 
 
 class Records:
@@ -58,12 +61,16 @@ class Records:
         self._known[digest(asked)] = record
 
     def refresh(self) -> None:
-        """Take note of what other processes added."""
+        """Take note of what other processes added.
+
+        Raises:
+            CagatError: The file cannot be read, or holds something else.
+        """
         if not self.path.exists():
             return
-        with self.path.open("rb") as stream:
+        with self._opened() as stream:
             stream.seek(self._read)
-            content = stream.read()
+            content = stream.read(_LARGEST_BYTES)
         whole = content[: content.rfind(b"\n") + 1]
         line = b""
         try:
@@ -71,7 +78,7 @@ class Records:
                 record = json.loads(line)
                 asked, found = record["asked"], record["found"]
                 self._known[digest(asked)] = {"asked": {**asked}, "found": {**found}}
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CagatError(
                 f"{self.path}: {line[:60]!r} is no record. Remove the line; its work is done again."
             ) from error
@@ -81,15 +88,33 @@ class Records:
         """Cut off a line that has no end."""
         if not self.path.exists():
             return
-        with self.path.open("r+b") as stream:
-            end = stream.seek(0, os.SEEK_END)
+        with self._opened() as stream:
+            end = size_of(stream)
             if end == 0:
                 return
             stream.seek(end - 1)
             if stream.read(1) == b"\n":
                 return
             stream.seek(0)
-            stream.truncate(stream.read().rfind(b"\n") + 1)
+            whole = stream.read(end).rfind(b"\n") + 1
+        with disk_errors(self.path):
+            os.truncate(self.path, whole)
+
+    def _opened(self) -> BinaryIO:
+        """The file, to be read: neither a device, which may have no end, nor more than there can be of records."""
+        try:
+            stream = open_regular(self.path)
+        except OSError as error:
+            raise CagatError(
+                f"{self.path}: cannot be read ({error.strerror}). Move it away, or choose another directory."
+            ) from error
+        if size_of(stream) > _LARGEST_BYTES:
+            stream.close()
+            raise CagatError(
+                f"{self.path}: is larger than {_LARGEST_BYTES} bytes, as no file of records is. Move it away, or "
+                "choose another directory."
+            )
+        return stream
 
 
 def digest(asked: Mapping[str, Any]) -> str:

@@ -30,7 +30,9 @@ def draw_losses(groups: list[RunGroup]) -> str:
     figure = _figure(9, 3.6)
     for axes, key, title in zip(figure.subplots(1, 2), ("loss", "val_loss"), ("training", "validation"), strict=True):
         for number, group in enumerate(groups):
-            courses = [[getattr(epoch, key) for epoch in run.history] for run in group.runs.values() if run.history]
+            courses = [
+                [_drawable(getattr(epoch, key)) for epoch in run.history] for run in group.runs.values() if run.history
+            ]
             if not courses:
                 continue
             length = min(map(len, courses))
@@ -43,6 +45,11 @@ def draw_losses(groups: list[RunGroup]) -> str:
         axes.set(title=title, xlabel="epoch", ylabel="loss")
     figure.axes[-1].legend(frameon=False, fontsize=8)
     return _svg(figure)
+
+
+def _drawable(value: float) -> float:
+    """What is infinite has no place in a picture, and two of them may have no sum: a gap, as what is not a number."""
+    return value if math.isfinite(value) else math.nan
 
 
 def _figure(width: float, height: float) -> Any:

@@ -1,8 +1,10 @@
 """Finished runs, put together where they differ by their split alone."""
 
+import math
+import reprlib
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cagat.errors import ConfigError
@@ -15,6 +17,9 @@ from cagat.training.trainer import Epoch
 
 # Where and how a run was done does not change what it is.
 _NOT_COMPARED = ("seed", "data_dir", "device", "threads", "deterministic", "tensorboard")
+
+# What float32, in which losses are computed, does not reach: means and pictures of larger ones are no numbers any more.
+_LARGEST = 1e39
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,7 @@ class FinishedRun:
         """Read the files of a run.
 
         Raises:
-            RunError: There is no run, or it is not finished.
+            RunError: There is no run, it is not finished, or its files say what no training says.
         """
         directory = RunDirectory(path)
         if not directory.config.exists():
@@ -46,7 +51,25 @@ class FinishedRun:
         result = read_result(directory)
         if result is None or result.test_accuracy is None:
             raise RunError(f"{path}: the run is not finished. Go on with it: cagat train --resume {path}")
-        return cls(directory, TrainConfig.from_values(read_config(directory.config)), result, directory.history())
+        history = directory.history()
+        _require_plausible(directory, result, history)
+        return cls(directory, TrainConfig.from_values(read_config(directory.config)), result, history)
+
+
+def _require_plausible(directory: RunDirectory, result: RunResult, history: list[Epoch]) -> None:
+    """Refuse numbers that no training gives, before they are summed and drawn."""
+    said = [(directory.result, name, value) for name, value in asdict(result).items()]
+    names = ("epoch", "loss", "val_loss", "val_accuracy")
+    said += [(directory.metrics, *pair) for epoch in history for pair in zip(names, epoch, strict=True)]
+    for path, name, value in said:
+        # A loss may well be infinite, and what is not a number is a gap in a picture.
+        if not isinstance(value, int | float) or (name.endswith("loss") and abs(value) == math.inf):
+            continue
+        if abs(value) > (1 if name.endswith("accuracy") else _LARGEST):
+            raise RunError(
+                f"{path}: {name} is {reprlib.repr(value)}, which no training gives. Remove the file, and have it "
+                f"written again: cagat train --resume {directory.path}"
+            )
 
 
 @dataclass(frozen=True)

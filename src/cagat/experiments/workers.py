@@ -10,8 +10,8 @@ import torch
 
 from cagat.errors import CagatError
 from cagat.experiments.job import Job
-from cagat.experiments.job_store import JobStore
-from cagat.experiments.worker_process import settle_as_worker
+from cagat.experiments.job_store import JobStore, is_job
+from cagat.experiments.worker_process import settle_as_worker, told_errors
 
 _SECONDS_BETWEEN_LOOKS = 0.5
 
@@ -35,7 +35,7 @@ def work_through(
         deterministic: Whether torch shall refuse operations whose bits are not fixed.
 
     Raises:
-        CagatError: A process died; what was done is kept.
+        CagatError: A process died, or could not go on and has said why; what was done is kept.
     """
     if all(store.records.get(job.asked()) is not None for job in jobs):
         on_progress(len(jobs), 0.0)
@@ -59,19 +59,30 @@ def work_through(
         for worker in workers:
             worker.kill()
     store.records.refresh()
-    codes = {worker.exitcode for worker in workers} - {0}
+    codes = {worker.exitcode or 0 for worker in workers} - {0}
     if codes:
-        raise CagatError(
-            f"A worker ended with exit code {codes.pop()} (its message is above). What was done is kept in "
-            f"{store.records.path}; give the same command again to go on."
+        raise CagatError(_reason(min(codes), store.records.path))
+
+
+def _reason(code: int, path: Path) -> str:
+    """Why the work is not done: a worker that was killed is worth another try, one that says why is not."""
+    if code < 0:
+        return (
+            f"A worker was killed (signal {-code}), perhaps for want of memory. What was done is kept in {path}: give "
+            "the same command again to go on, perhaps with fewer --jobs."
         )
+    return (
+        f"A worker could not go on (exit code {code}); its message is above. What was done is kept in {path}: mend "
+        "what the message names, and the same command goes on from there."
+    )
 
 
 def _work(directory: Path, experiment: str, jobs: list[Job], data_dir: str | None, deterministic: bool) -> None:
     settle_as_worker()
     # A job itself runs on one thread, so that this is all that is left to ask for.
     torch.use_deterministic_algorithms(deterministic)
-    JobStore(directory, experiment).work(jobs, data_dir)
+    with told_errors():
+        JobStore(directory, experiment).work(jobs, data_dir)
 
 
 def _pending(store: JobStore, jobs: list[Job]) -> list[Job]:
@@ -82,6 +93,8 @@ def _seconds_left(store: JobStore, pending: list[Job], processes: int) -> float 
     """From what the same method took on the same graph, or else from what all took."""
     taken: dict[tuple[str, str], list[float]] = {}
     for record in store.records:
+        if not is_job(record["asked"]):
+            continue
         place = (record["asked"]["method"], record["asked"]["dataset"])
         taken.setdefault(place, []).append(record["found"]["seconds"])
     if not taken:

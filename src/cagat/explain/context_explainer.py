@@ -12,7 +12,7 @@ from torch_geometric.explain.config import ExplanationType, ModelTaskLevel
 from cagat.diffusion import AttentionOperator
 from cagat.errors import CagatError
 from cagat.nn import CaGATConv
-from cagat.nn.arguments import require_choice, require_count
+from cagat.nn.settings import require_choice, require_count
 
 _logger = logging.getLogger(__name__)
 

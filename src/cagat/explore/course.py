@@ -20,7 +20,8 @@ def course(run: AnyRun | Subject) -> View | None:
     if not history:
         return None
     frame = pd.DataFrame(history).rename(columns={"number": "epoch"})
-    best = int(frame["val_loss"].idxmin())
+    # Of a run that nobody has tampered with, one is a number.
+    best = int(frame["val_loss"].idxmin()) if frame["val_loss"].notna().any() else None
     validated = frame["val_accuracy"].notna().any()
     figure = make_subplots(rows=1, cols=1 + bool(validated), horizontal_spacing=0.12)
     pairs = (("loss", "training loss", BLUE, 1), ("val_loss", "validation loss", ORANGE, 1))
@@ -35,17 +36,22 @@ def course(run: AnyRun | Subject) -> View | None:
             row=1,
             col=column,
         )
-    for column in range(1, 2 + bool(validated)):
+    for column in range(1, 2 + bool(validated)) if best is not None else ():
         figure.add_vline(
             x=int(frame["epoch"][best]), line={"color": GREY, "dash": "dot", "width": 1}, row=1, col=column
         )
     styled(figure, x="epoch")
     if validated:
         figure.update_yaxes(tickformat=".0%", row=1, col=2)
+    return View(figure, frame, _caption(frame, best))
+
+
+def _caption(frame: pd.DataFrame, best: int | None) -> str:
+    if best is None:
+        return f"No validation loss of the {len(frame)} epochs is a number, so that none of them is the best."
     accuracy_then = frame["val_accuracy"][best]
     right = "" if math.isnan(accuracy_then) else f", with {100 * accuracy_then:.1f} % right"
-    caption = (
+    return (
         f"The validation loss is lowest in epoch {int(frame['epoch'][best])} of {len(frame)} (dotted line){right}; the "
         "weights of that epoch are the ones shown here."
     )
-    return View(figure, frame, caption)

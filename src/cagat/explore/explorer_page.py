@@ -91,7 +91,7 @@ def write_page(
     data = _data(subject, chosen, rows, note)
     text = page(_title(subject), _body(subject, data, _figures(subject, rows), command), _resource("explorer.css"))
     put_whole(path, text)
-    size = len(text.encode())
+    size = path.stat().st_size
     if size > _HEAVY:
         _logger.warning("%s has %.0f MB, which browsers may be slow with. Ask for fewer --nodes.", path, size / 1e6)
     return PageSummary(path, size, len(subject.names), len(chosen) if rows else 0)

@@ -1,20 +1,16 @@
 """A graph, prepared once for all products."""
 
 from dataclasses import dataclass, field
-from numbers import Integral
 
 import torch
 from torch import Tensor
 
 from cagat.kernels.csr_pattern import CSRPattern
+from cagat.kernels.edge_arguments import check_edges, checked_weight
 from cagat.kernels.local_order import LocalOrder
 from cagat.kernels.products import spmm
-from cagat.memory import require_memory
 
 NORMALIZATIONS = ("row", "sym", "walk")
-
-# Where nodes are numbered with large gaps, memory is short before there is an edge.
-_MANY_NODES, _BYTES_A_NODE = 10_000_000, 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,9 +85,9 @@ class CSRGraph:
         normalization: str,
         dtype: torch.dtype | None,
     ) -> "CSRGraph":
-        _check_edges(edge_index, num_nodes)
+        check_edges(edge_index, num_nodes)
         edges = edge_index.to(torch.long, copy=True)
-        weight = None if edge_weight is None else _checked_weight(edge_weight, edges)
+        weight = None if edge_weight is None else checked_weight(edge_weight, edges)
         num_given = edges.size(1)
         if add_self_loops:
             loops = _missing_loops(edges, num_nodes)
@@ -256,42 +252,3 @@ def _missing_loops(edges: Tensor, num_nodes: int) -> Tensor:
     missing = torch.ones(num_nodes, dtype=torch.bool, device=edges.device)
     missing[edges[0, edges[0] == edges[1]]] = False
     return missing.nonzero().squeeze(1)
-
-
-def _check_edges(edge_index: Tensor, num_nodes: int) -> None:
-    if edge_index.dim() != 2 or edge_index.size(0) != 2:
-        raise ValueError(f"edge_index must have shape (2, number of edges), got {tuple(edge_index.shape)}")
-    if edge_index.is_floating_point() or edge_index.is_complex() or edge_index.dtype == torch.bool:
-        raise TypeError(f"edge_index must hold integers, got {edge_index.dtype}; convert with edge_index.long()")
-    if not isinstance(num_nodes, Integral) or num_nodes < 0:
-        raise ValueError(f"num_nodes must be an integer not below 0, got {num_nodes!r}")
-    if num_nodes > _MANY_NODES:
-        require_memory(_BYTES_A_NODE * num_nodes, f"A graph of {num_nodes} nodes", "Number the nodes without gaps.")
-    if edge_index.numel() == 0:
-        return
-    low, high = (int(extreme) for extreme in edge_index.aminmax())
-    if low < 0 or high >= num_nodes:
-        wrong = low if low < 0 else high
-        raise IndexError(
-            f"edge_index names node {wrong}, but nodes are numbered from 0 to {num_nodes - 1}; "
-            "renumber the edges or give a feature row to every node"
-        )
-
-
-def _checked_weight(edge_weight: Tensor, edges: Tensor) -> Tensor:
-    if edge_weight.is_complex():
-        raise TypeError(f"edge weights must be real, got {edge_weight.dtype}; pass edge_weight.abs()")
-    if edge_weight.requires_grad:
-        raise ValueError("edge weights are constants of the layer and get no gradient; pass edge_weight.detach()")
-    if edge_weight.dim() == 2 and edge_weight.size(1) == 1:
-        edge_weight = edge_weight.squeeze(1)
-    if edge_weight.shape != edges.shape[1:]:
-        raise ValueError(
-            f"edge weights must have shape ({edges.size(1)},), one for each edge, got {tuple(edge_weight.shape)}"
-        )
-    weight = edge_weight.to(edges.device, torch.float64, copy=True)
-    valid = weight.isfinite() & (weight >= 0)
-    if not valid.all():
-        place = int((~valid).nonzero()[0, 0])
-        raise ValueError(f"edge weights must be finite and not negative, but edge {place} has {float(weight[place])}")
-    return weight

@@ -6,6 +6,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.utils import is_torch_sparse_tensor
 
 from cagat.kernels.csr_graph import CSRGraph
+from cagat.kernels.edge_arguments import require_dense, require_tensor
 from cagat.kernels.tensor_cache import TensorCache
 
 _graphs = TensorCache()
@@ -27,6 +28,10 @@ def prepare_graph(
     It also takes a torch sparse matrix (COO, CSR or CSC), whose rows are the targets as in PyG's ``adj_t``. Its values
     are the weights, if ``values_are_weights`` and no ``edge_weight`` is given.
     """
+    # Before anything is remembered, since only tensors can be.
+    require_tensor("edge_index", edge_index)
+    if edge_weight is not None:
+        require_dense("edge_weight", edge_weight)
     if isinstance(edge_index, EdgeIndex):
         edge_index = edge_index.as_tensor()
 
@@ -56,5 +61,10 @@ def _edges_of(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor | None
     if edge_index.requires_grad:
         raise ValueError("the values of a sparse adjacency matrix get no gradient; pass edge_index.detach()")
     coo = edge_index.detach().to_sparse(layout=torch.sparse_coo).coalesce()
+    if coo.sparse_dim() != 2:
+        raise ValueError(
+            f"the sparse adjacency matrix must be sparse in rows and columns, and in nothing else, but is so in "
+            f"{coo.sparse_dim()} dimensions of shape {tuple(coo.shape)}; pass edge_index.to_dense().to_sparse(2)"
+        )
     target, source = coo.indices()
     return torch.stack([source, target]), coo.values()

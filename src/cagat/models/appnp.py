@@ -11,6 +11,7 @@ from cagat.models.node_classifier import NodeClassifier
 from cagat.models.parameter_groups import decay_only
 from cagat.models.personalized_pagerank import PersonalizedPageRank
 from cagat.nn import SparseFeatures
+from cagat.nn.settings import require_sizes
 
 
 class APPNP(NodeClassifier):
@@ -53,6 +54,7 @@ class APPNP(NodeClassifier):
         alpha: float = 0.1,
         dropout: float = 0.5,
     ) -> None:
+        require_sizes(in_channels=in_channels, hidden_channels=hidden_channels, out_channels=out_channels)
         super().__init__()
         # Without biases, as in the authors' code.
         self.lin1 = FeatureLinear(in_channels, hidden_channels, dropout, bias=False)

@@ -11,7 +11,8 @@ from cagat.kernels import CSRGraph
 from cagat.models.node_classifier import NodeClassifier
 from cagat.models.reach import needs_degrees_at_its_end, reach_of
 from cagat.nn import AttentionRows, CaGATConv, SparseFeatures, feature_dropout
-from cagat.nn.arguments import as_features, require_choice, require_size, require_within
+from cagat.nn.arguments import as_features
+from cagat.nn.settings import require_choice, require_size, require_within
 
 
 class CaGAT(NodeClassifier):

@@ -13,6 +13,7 @@ from cagat.models.feature_linear import FeatureLinear
 from cagat.models.graph_convolution import propagate
 from cagat.models.node_classifier import Labelled, NodeClassifier
 from cagat.nn import SparseFeatures
+from cagat.nn.settings import require_sizes
 
 
 class DGI(NodeClassifier):
@@ -41,6 +42,7 @@ class DGI(NodeClassifier):
     hyperparameters: ClassVar[Mapping[str, str]] = {"hidden": "hidden_channels"}
 
     def __init__(self, in_channels: int, hidden_channels: int, out_channels: int) -> None:
+        require_sizes(in_channels=in_channels, hidden_channels=hidden_channels, out_channels=out_channels)
         super().__init__()
         # X W is made once for both graphs: to shuffle its rows is to shuffle those of X, and X may stay sparse.
         self.lin = FeatureLinear(in_channels, hidden_channels, bias=False)

@@ -5,6 +5,9 @@ from torch.nn import functional as F
 from torch_geometric.nn import Linear
 
 from cagat.nn import SparseFeatures, feature_dropout
+from cagat.nn.arguments import as_features, require_fitting
+from cagat.nn.finite import require_finite
+from cagat.nn.settings import require_sizes
 
 
 class FeatureLinear(Linear):  # type: ignore[misc]
@@ -28,13 +31,19 @@ class FeatureLinear(Linear):  # type: ignore[misc]
     """
 
     def __init__(self, in_channels: int, out_channels: int, dropout: float = 0.0, bias: bool = True) -> None:
+        require_sizes(in_channels=in_channels, out_channels=out_channels)
         super().__init__(in_channels, out_channels, bias, weight_initializer="glorot", bias_initializer="zeros")
         self.dropout = dropout
 
     def forward(self, x: Tensor | SparseFeatures) -> Tensor:
         """The transformed features."""
-        features = feature_dropout(x, self.dropout, self.training)
+        given = as_features(x)
+        require_fitting("x", given, self.weight, "in_channels")
+        features = feature_dropout(given, self.dropout, self.training)
         if isinstance(features, SparseFeatures):
             y = features.matmul(self.weight.t())
-            return y if self.bias is None else y + self.bias
-        return F.linear(features, self.weight, self.bias)
+            y = y if self.bias is None else y + self.bias
+        else:
+            y = F.linear(features, self.weight, self.bias)
+        require_finite(y, given, None, self.parameters())
+        return y

@@ -3,9 +3,16 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
+import torch
+from torch import Tensor
 from torch_geometric.nn import GATv2Conv
+from torch_geometric.utils import is_torch_sparse_tensor
 
+from cagat.kernels.edge_arguments import check_edges, require_dense, require_tensor
 from cagat.models.gat import GAT
+from cagat.nn import SparseFeatures
+from cagat.nn.arguments import as_features, require_fitting
+from cagat.nn.finite import require_finite
 
 
 class GATv2(GAT):
@@ -28,3 +35,15 @@ class GATv2(GAT):
     hyperparameters: ClassVar[Mapping[str, str]] = {
         key: name for key, name in GAT.hyperparameters.items() if key != "decay_biases"
     }
+
+    def embed(self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+        """The output of the hidden layer; what PyG's layer would stumble over is refused before."""
+        require_dense("x", x)
+        features = as_features(x)
+        require_fitting("x", features, self.conv1.lin_l.weight, "in_channels")
+        require_tensor("edge_index", edge_index)
+        if not torch.compiler.is_compiling() and not is_torch_sparse_tensor(edge_index):
+            check_edges(edge_index, features.shape[0])
+        hidden = super().embed(features, edge_index)
+        require_finite(hidden, features, None, self.parameters())
+        return hidden

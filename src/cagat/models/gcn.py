@@ -10,6 +10,7 @@ from cagat.models.graph_convolution import GraphConvolution
 from cagat.models.node_classifier import NodeClassifier
 from cagat.models.parameter_groups import decay_only
 from cagat.nn import SparseFeatures
+from cagat.nn.settings import require_sizes
 
 
 class GCN(NodeClassifier):
@@ -37,6 +38,7 @@ class GCN(NodeClassifier):
     hyperparameters: ClassVar[Mapping[str, str]] = {"hidden": "hidden_channels", "dropout": "dropout"}
 
     def __init__(self, in_channels: int, hidden_channels: int, out_channels: int, dropout: float = 0.5) -> None:
+        require_sizes(in_channels=in_channels, hidden_channels=hidden_channels, out_channels=out_channels)
         super().__init__()
         self.conv1 = GraphConvolution(in_channels, hidden_channels, dropout)
         self.conv2 = GraphConvolution(hidden_channels, out_channels, dropout)

@@ -8,7 +8,10 @@ from torch import Tensor
 from torch_geometric.nn import LabelPropagation
 from torch_geometric.utils import remove_self_loops
 
+from cagat.kernels.edge_arguments import check_edges, checked_weight
 from cagat.models.node_classifier import Labelled, NodeClassifier
+from cagat.nn.arguments import as_features
+from cagat.nn.settings import require_sizes
 
 
 class LabelProp(NodeClassifier):
@@ -42,6 +45,7 @@ class LabelProp(NodeClassifier):
     hyperparameters: ClassVar[Mapping[str, str]] = {"steps": "num_steps"}
 
     def __init__(self, in_channels: int, out_channels: int, num_steps: int = 50) -> None:
+        require_sizes(out_channels=out_channels)
         super().__init__()
         self.out_channels = out_channels
         self.num_steps = num_steps
@@ -57,11 +61,13 @@ class LabelProp(NodeClassifier):
 
     def embed(self, x: Any, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
         """How much of each class has reached each node."""
-        num_nodes = x.shape[0]
+        num_nodes = as_features(x).shape[0]
         self._require_nodes(num_nodes)
+        check_edges(edge_index, num_nodes)
         start = torch.zeros(num_nodes, self.out_channels, device=edge_index.device)
         start[self.nodes, self.classes] = 1
-        edges, weight = remove_self_loops(edge_index, edge_attr)
+        given = None if edge_attr is None else checked_weight(edge_attr, edge_index)
+        edges, weight = remove_self_loops(edge_index.long(), given)
         if weight is None:
             weight = start.new_ones(edges.size(1))
         return self.propagate(start, edges, weight.view(-1).to(start))

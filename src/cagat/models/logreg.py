@@ -10,6 +10,7 @@ from cagat.models.feature_linear import FeatureLinear
 from cagat.models.node_classifier import Labelled, NodeClassifier
 from cagat.nn import SparseFeatures
 from cagat.nn.arguments import as_features
+from cagat.nn.settings import require_sizes
 
 # What the logit of a class is lowered by that no training node has: its probability is as good as 0, yet its
 # logarithm stays a number. The optimum would be infinitely low.
@@ -38,6 +39,7 @@ class LogReg(NodeClassifier):
     hyperparameters: ClassVar[Mapping[str, str]] = {"weight_decay": "weight_decay"}
 
     def __init__(self, in_channels: int, out_channels: int, weight_decay: float = 5e-4) -> None:
+        require_sizes(in_channels=in_channels, out_channels=out_channels)
         super().__init__()
         self.weight_decay = weight_decay
         self.lin = FeatureLinear(in_channels, out_channels)

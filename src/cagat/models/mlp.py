@@ -10,6 +10,7 @@ from cagat.models.feature_linear import FeatureLinear
 from cagat.models.node_classifier import NodeClassifier
 from cagat.models.parameter_groups import decay_only, weights_of
 from cagat.nn import SparseFeatures
+from cagat.nn.settings import require_sizes
 
 
 class MLP(NodeClassifier):
@@ -36,6 +37,7 @@ class MLP(NodeClassifier):
     hyperparameters: ClassVar[Mapping[str, str]] = {"hidden": "hidden_channels", "dropout": "dropout"}
 
     def __init__(self, in_channels: int, hidden_channels: int, out_channels: int, dropout: float = 0.5) -> None:
+        require_sizes(in_channels=in_channels, hidden_channels=hidden_channels, out_channels=out_channels)
         super().__init__()
         self.lin1 = FeatureLinear(in_channels, hidden_channels, dropout)
         self.lin2 = FeatureLinear(hidden_channels, out_channels, dropout)

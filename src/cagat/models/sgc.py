@@ -11,6 +11,7 @@ from cagat.models.node_classifier import NodeClassifier
 from cagat.models.personalized_pagerank import PersonalizedPageRank
 from cagat.nn import SparseFeatures
 from cagat.nn.arguments import as_features
+from cagat.nn.settings import require_sizes
 
 
 class SGC(NodeClassifier):
@@ -37,6 +38,7 @@ class SGC(NodeClassifier):
     hyperparameters: ClassVar[Mapping[str, str]] = {"steps": "K"}
 
     def __init__(self, in_channels: int, out_channels: int, K: int = 2) -> None:
+        require_sizes(in_channels=in_channels, out_channels=out_channels)
         super().__init__()
         self.lin = FeatureLinear(in_channels, out_channels, bias=False)
         self.bias = torch.nn.Parameter(torch.zeros(out_channels))

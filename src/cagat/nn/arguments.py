@@ -1,6 +1,5 @@
-"""What the layer's arguments must be."""
+"""What a layer must be given when it is called."""
 
-import math
 import numbers
 
 import torch
@@ -9,9 +8,9 @@ from torch.nn.parameter import UninitializedParameter
 from torch_geometric.utils import is_torch_sparse_tensor
 
 from cagat.kernels import CSRGraph
+from cagat.kernels.edge_arguments import require_dense, require_tensor
+from cagat.nn.settings import NOT_BIPARTITE
 from cagat.nn.sparse_features import SparseFeatures
-
-NOT_BIPARTITE = "CaGAT diffuses attention from nodes to the same nodes, so bipartite graphs are not possible"
 
 
 def as_features(x: Tensor | SparseFeatures) -> Tensor | SparseFeatures:
@@ -20,7 +19,7 @@ def as_features(x: Tensor | SparseFeatures) -> Tensor | SparseFeatures:
         return x
     if not isinstance(x, Tensor):
         raise TypeError(f"x must be one tensor of node features, got {type(x).__name__}: {NOT_BIPARTITE}")
-    _require_data("x", x)
+    require_tensor("x", x)
     if x.dim() != 2:
         raise ValueError(f"x must have shape (number of nodes, number of features), got {tuple(x.shape)}")
     return SparseFeatures.from_tensor(x) if is_torch_sparse_tensor(x) else x
@@ -58,21 +57,13 @@ def require_edges(edge_index: object) -> None:
             f"{type(edge_index).__name__}; convert with torch.as_tensor(edge_index)"
         )
     if isinstance(edge_index, Tensor):
-        _require_data("edge_index", edge_index)
-
-
-def _require_data(name: str, tensor: Tensor) -> None:
-    """Raise if a tensor has a shape only."""
-    if tensor.device.type == "meta":
-        raise ValueError(f"{name} is on the device meta and has no data; make it on a device such as cpu")
+        require_tensor("edge_index", edge_index)
 
 
 def require_edge_values(edge_attr: object) -> None:
-    """Raise unless edge features or weights are a tensor of real numbers."""
-    if not isinstance(edge_attr, Tensor):
-        raise TypeError(
-            f"edge_attr must be a tensor, got a {type(edge_attr).__name__}; convert with torch.as_tensor(edge_attr)"
-        )
+    """Raise unless edge features or weights are a dense tensor of real numbers."""
+    require_dense("edge_attr", edge_attr)
+    assert isinstance(edge_attr, Tensor)
     if edge_attr.is_complex():
         raise TypeError(f"edge_attr must be real, got {edge_attr.dtype}; pass edge_attr.real or edge_attr.abs()")
     if edge_attr.dim() not in (1, 2):
@@ -95,7 +86,7 @@ def chosen_nodes(nodes: int | list[int] | Tensor, graph: CSRGraph) -> Tensor:
         if chosen.shape != (graph.num_nodes,):
             raise ValueError(f"the mask of nodes must have shape ({graph.num_nodes},), got {tuple(chosen.shape)}")
         return chosen.nonzero().squeeze(1)
-    if chosen.is_floating_point():
+    if chosen.is_floating_point() or chosen.is_complex():
         raise TypeError(f"nodes must be integers or a mask, got {chosen.dtype}; convert with .long() or .bool()")
     chosen = chosen.long().reshape(-1)
     wrong = chosen[(chosen < 0) | (chosen >= graph.num_nodes)]
@@ -104,38 +95,15 @@ def chosen_nodes(nodes: int | list[int] | Tensor, graph: CSRGraph) -> Tensor:
     return chosen
 
 
-def require_count(name: str, value: int, most: int = 2**31 - 1) -> None:
-    """Raise unless the value is an integer from 0 to ``most``."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 0:
-        raise ValueError(f"{name} must be an integer not below 0, got {value!r}")
-    _require_at_most(name, value, most)
+def require_rounds(rounds: int, most: int) -> None:
+    """Raise unless the value is the number of some of the layer's rounds."""
+    if not isinstance(rounds, numbers.Integral) or isinstance(rounds, bool) or not 0 <= rounds <= most:
+        raise ValueError(f"rounds must be an integer in 0..{most}, got {rounds!r:.80}")
 
 
-def require_size(name: str, value: int, most: int = 2**31 - 1) -> None:
-    """Raise unless the value is an integer from 1 to ``most``."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
-    _require_at_most(name, value, most)
-
-
-def _require_at_most(name: str, value: int, most: int) -> None:
-    if value > most:
-        # Python refuses to print numbers of very many digits.
-        shown = value if value < 2**100 else f"a number of {value.bit_length()} bits"
-        raise ValueError(f"{name} must be at most {most}, got {shown}")
-
-
-def require_within(name: str, value: float, low: float, high: float) -> None:
-    """Raise unless the value is a finite number of the range, its ends included."""
-    if not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    if not low <= value <= high or math.isinf(value):
-        least = f" and not below {low}" if math.isfinite(low) else ""
-        bounds = f"in [{low}, {high}]" if math.isfinite(high) else f"finite{least}"
-        raise ValueError(f"{name} must be {bounds}, got {value!r}")
-
-
-def require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Raise unless the value is one of the choices."""
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+def require_square(size: object, num_nodes: int) -> None:
+    """Raise unless PyG's ``size`` of a graph says what is known anyway."""
+    if size is None:
+        return
+    if not isinstance(size, (tuple, list)) or tuple(size) != (num_nodes, num_nodes):
+        raise ValueError(f"size must be None or ({num_nodes}, {num_nodes}), got {size!r:.80}: {NOT_BIPARTITE}")

@@ -1,6 +1,6 @@
 """The CaGAT layer."""
 
-import math
+from inspect import signature
 from typing import Any, Literal
 
 import torch
@@ -14,16 +14,13 @@ from cagat.kernels import CSRGraph, dropout, edge_softmax, prepare_graph
 from cagat.kernels.csr_graph import NORMALIZATIONS
 from cagat.memory import require_memory
 from cagat.nn.arguments import (
-    NOT_BIPARTITE,
     as_features,
     chosen_nodes,
-    require_choice,
-    require_count,
     require_edge_values,
     require_edges,
     require_fitting,
-    require_size,
-    require_within,
+    require_rounds,
+    require_square,
 )
 from cagat.nn.attention_operators import AttentionOperators
 from cagat.nn.attention_rows import AttentionRows
@@ -31,6 +28,17 @@ from cagat.nn.edge_features import edge_features_with_loops
 from cagat.nn.explained_messages import ExplainedMessages
 from cagat.nn.finite import require_finite
 from cagat.nn.learnable_coefficients import LearnableCoefficients
+from cagat.nn.settings import (
+    LARGEST,
+    checked_fill_value,
+    require_choice,
+    require_count,
+    require_input_size,
+    require_known,
+    require_sizes,
+    require_switch,
+    require_within,
+)
 from cagat.nn.sparse_features import SparseFeatures
 
 Adjacency = Tensor | CSRGraph
@@ -130,21 +138,32 @@ class CaGATConv(ExplainedMessages):
         learn_coefficients: bool = False,
         **kwargs: Any,
     ) -> None:
+        if kwargs:
+            own = [name for name in signature(CaGATConv).parameters if name != "kwargs"]
+            require_known(kwargs, [*own, *_MESSAGE_PASSING])
         for name, value in kwargs.items():
-            if value != _MESSAGE_PASSING.get(name, ...):
+            if value != _MESSAGE_PASSING[name]:
                 raise ValueError(
                     f"{name}={value!r} cannot be had: CaGAT sums over the edges into a node, and as a whole"
                 )
-        if not isinstance(in_channels, int):
-            raise TypeError(f"in_channels must be one number, got {in_channels!r}: {NOT_BIPARTITE}")
-        require_size("out_channels", out_channels)
-        require_size("heads", heads)
-        require_within("negative_slope", negative_slope, -math.inf, math.inf)
+        require_input_size("in_channels", in_channels)
+        in_channels = int(in_channels)  # PyG takes any other kind of integer for the sizes of two sets of nodes.
+        require_sizes(out_channels=out_channels, heads=heads)
+        for name, switch in (
+            ("concat", concat),
+            ("add_self_loops", add_self_loops),
+            ("bias", bias),
+            ("residual", residual),
+            ("feedback", feedback),
+            ("learn_coefficients", learn_coefficients),
+        ):
+            require_switch(name, switch)
+        require_within("negative_slope", negative_slope, -LARGEST, LARGEST)
         require_within("dropout", dropout, 0, 1)
         require_count("K", K, most=_MOST_STEPS)
         require_count("T", T, most=_MOST_STEPS)
         if edge_dim is not None and edge_dim != -1:  # As in PyG, -1 waits for the first features.
-            require_size("edge_dim", edge_dim)
+            require_sizes(edge_dim=edge_dim)
         if in_channels > 0 and torch.get_default_device().type == "cpu":
             weights = in_channels * heads * out_channels * torch.get_default_dtype().itemsize
             require_memory(weights, f"A layer from {in_channels} to {heads} x {out_channels} units", "Ask for fewer.")
@@ -166,7 +185,7 @@ class CaGATConv(ExplainedMessages):
             dropout,
             add_self_loops,
             edge_dim,
-            fill_value,
+            checked_fill_value(fill_value),
             bias,
             residual,
             **kwargs,
@@ -298,8 +317,8 @@ class CaGATConv(ExplainedMessages):
             edge_attr: Edge features or weights.
             rounds: After how many of the K rounds. (default: all)
         """
-        if rounds is not None and rounds not in range(self.K + 1):
-            raise ValueError(f"rounds must be an integer in 0..{self.K}, got {rounds!r}")
+        if rounds is not None:
+            require_rounds(rounds, self.K)
         features = as_features(x)
         graph, edge_attr = self._prepare(features, edge_index, edge_attr)
         Z = self._transform(features)
@@ -321,8 +340,7 @@ class CaGATConv(ExplainedMessages):
         if edge_attr is not None:
             require_edge_values(edge_attr)
         num_nodes = x.shape[0]
-        if size is not None and tuple(size) != (num_nodes, num_nodes):
-            raise ValueError(f"size must be None or ({num_nodes}, {num_nodes}), got {tuple(size)}: {NOT_BIPARTITE}")
+        require_square(size, num_nodes)
         weight = edge_attr if self.edge_dim is None else None
         if weight is not None and weight.dim() > 1 and weight.size(1) > 1:
             raise ValueError(

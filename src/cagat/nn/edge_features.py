@@ -27,6 +27,7 @@ def edge_features_with_loops(graph: CSRGraph, edge_attr: Tensor, fill_value: flo
         raise ValueError(f"edge_attr has {edge_attr.size(0)} rows for {graph.num_given} edges")
     if not graph.has_added_loops:
         return edge_attr
+    _require_fill_of(fill_value, graph.num_nodes, edge_attr.size(1))
     given, added = graph.edge_index[:, : graph.num_given], graph.edge_index[1, graph.num_given :]
     is_loop = given[0] == given[1]
     _, filled = add_self_loops(
@@ -34,3 +35,14 @@ def edge_features_with_loops(graph: CSRGraph, edge_attr: Tensor, fill_value: flo
     )
     loop_attr = filled[filled.size(0) - graph.num_nodes :]
     return torch.cat([torch.where(is_loop[:, None], loop_attr[given[1]], edge_attr), loop_attr[added]])
+
+
+def _require_fill_of(fill_value: float | Tensor | str, num_nodes: int, width: int) -> None:
+    """Raise if a tensor cannot fill the features of self-loops."""
+    if not isinstance(fill_value, Tensor):
+        return
+    ends = zip(reversed(fill_value.shape), (width, num_nodes), strict=False)
+    if fill_value.dim() > 2 or any(size not in (1, wanted) for size, wanted in ends):
+        raise ValueError(
+            f"fill_value has shape {tuple(fill_value.shape)}, but edges have {width} features; give it shape ({width},)"
+        )

@@ -8,7 +8,7 @@ from torch.nn import Parameter
 from torch.nn import functional as F
 
 from cagat.diffusion import Coefficients
-from cagat.nn.arguments import require_within
+from cagat.nn.settings import LARGEST, require_within
 
 
 class LearnableCoefficients(torch.nn.Module):
@@ -35,7 +35,7 @@ class LearnableCoefficients(torch.nn.Module):
         super().__init__()
         require_within("alpha", alpha, 0, 1)
         require_within("lam", lam, 0, 1)
-        require_within("xi", xi, 0, math.inf)
+        require_within("xi", xi, 0, LARGEST)
         self.start = Coefficients(float(alpha), float(lam), float(xi))
         for name, value, end in (("alpha", alpha, 1), ("lam", lam, 1), ("xi", xi, math.inf)):
             learnt = learn and 0 < value < end

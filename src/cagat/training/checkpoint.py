@@ -12,6 +12,7 @@ import torch
 from cagat.bounded_file import open_regular, size_of
 from cagat.errors import CagatError
 from cagat.memory import require_memory
+from cagat.training.checkpoint_program import check_program
 from cagat.whole_file import disk_errors, put_whole
 from cagat.zip_seal import ends_in_a_seal, opened, sealed
 
@@ -48,7 +49,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
         raise _damaged(path)
     try:
         checked = _as_checked(archive)
-    except Exception as error:  # Whatever an archive that is none makes zipfile raise.
+    except Exception as error:  # Whatever an archive or a program that is none makes Python raise.
         raise DamagedFileError(f"{path}: is no checkpoint of cagat ({error}).") from error
     try:
         state = torch.load(io.BytesIO(checked), map_location="cpu", weights_only=True)
@@ -116,5 +117,9 @@ def _as_checked(archive: bytes) -> bytes:
         if len({member.filename for member in members}) != len(members):
             raise ValueError("a member of the archive is there twice")
         for member in members:
-            checked.writestr(zipfile.ZipInfo(member.filename), given.read(member))
+            content = given.read(member)
+            # torch takes the program by this name, in small letters or capitals.
+            if member.filename.lower().endswith("data.pkl"):
+                check_program(content)
+            checked.writestr(zipfile.ZipInfo(member.filename), content)
     return written.getvalue()

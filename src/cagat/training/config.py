@@ -114,6 +114,11 @@ class TrainConfig:
         Raises:
             ConfigError: It names the key, the value and what would do.
         """
+        if not isinstance(values, Mapping):
+            raise ConfigError(
+                f"A configuration must give values to keys, but is {_shown(values)}. Pass a dict such as "
+                '{"model": "gcn", "epochs": 100}.'
+            )
         kinds = get_type_hints(cls)
         given = {}
         for key, value in values.items():

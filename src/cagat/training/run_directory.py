@@ -1,6 +1,7 @@
 """The directory of a run."""
 
 import contextlib
+import io
 import json
 import math
 from collections.abc import Iterator
@@ -14,7 +15,8 @@ from cagat.errors import CagatError
 from cagat.training.trainer import Epoch
 from cagat.whole_file import disk_errors, put_whole, remove_leftovers
 
-_LARGEST_METRICS = 2**28  # Two million epochs.
+_LARGEST_METRICS = 2**26  # Half a million epochs.
+_LONGEST_LINE = 1000
 
 
 class RunError(CagatError):
@@ -84,8 +86,7 @@ class RunDirectory:
             RunError: The record is damaged, or cannot be read.
         """
         try:
-            lines = read_bounded(self.metrics, _LARGEST_METRICS).decode().splitlines() if self.metrics.exists() else []
-            return [_epoch(json.loads(line)) for line in lines]
+            return [_epoch(json.loads(line)) for line in _lines(self.metrics)] if self.metrics.exists() else []
         except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             reason = f"cannot be read ({error.strerror})" if isinstance(error, OSError) else "is damaged"
             raise RunError(
@@ -116,6 +117,13 @@ def directory_lock(path: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """The lines of the metrics, one at a time; one that is too long is cut, and so no longer what it should be."""
+    content = io.BytesIO(read_bounded(path, _LARGEST_METRICS))
+    while line := content.readline(_LONGEST_LINE):
+        yield line.decode()
 
 
 def _epoch(values: dict[str, Any]) -> Epoch:

@@ -25,6 +25,8 @@ _SAVING_SHARE = 0.05
 # When a run ends may be changed when it is resumed; the graph is known by its digest, wherever it lies.
 _MAY_CHANGE = {"epochs", "patience", "tensorboard", "data_dir", "dataset"}
 
+_LONGEST_TEXT = 10_000
+
 
 class SavedState:
     """Saves and loads the state of a run, and knows when it is time to save again.
@@ -96,13 +98,13 @@ class SavedState:
         """Put the trainer into the state of a file, or raise: a seal says only that the file is as it was sealed."""
         state = load_checkpoint(path)
         try:
-            self._require_same(state["config"], state["graph"])
+            versions = _flat("versions", state["versions"])
+            self._require_same(_flat("config", state["config"]), state["graph"])
             seconds = state["seconds"]
             if not isinstance(seconds, float) or not 0 <= seconds < math.inf:
                 raise ValueError("the seconds it took are no number")
             check_state(state["trainer"], trainer)
             trainer.load_state_dict(state["trainer"])
-            versions = state["versions"]
         except CagatError:
             raise
         except Exception as error:  # Whatever another form than ours makes torch and Python raise.
@@ -128,6 +130,18 @@ class SavedState:
                 f"{self._directory.path}: the graph is not the one that the run was started with. Bring that back, or "
                 "start a new run."
             )
+
+
+def _flat(name: str, values: Any) -> dict[str, Any]:
+    """The values, if they are single numbers and texts: others could be so large that printing them never ends."""
+    if not isinstance(values, dict):
+        raise TypeError(f"{name} is a {type(values).__name__}")
+    for value in (*values, *values.values()):
+        if not isinstance(value, (bool, int, float, str, type(None))):
+            raise TypeError(f"{name} holds a {type(value).__name__}")
+        if isinstance(value, str) and len(value) > _LONGEST_TEXT:
+            raise ValueError(f"{name} holds a text of {len(value)} characters")
+    return values
 
 
 def _versions() -> dict[str, str]:

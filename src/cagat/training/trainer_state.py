@@ -33,12 +33,17 @@ def check_state(state: Mapping[str, Any], trainer: "Trainer") -> None:
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:
-    """All tensors in a value of dictionaries and lists."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, (Mapping, list, tuple)):
-        for part in value.values() if isinstance(value, Mapping) else value:
-            yield from _tensors(part)
+    """All tensors in a value of dictionaries and lists, each of which is visited once, however often it is there."""
+    seen, left = set(), [value]
+    while left:
+        part = left.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        if isinstance(part, Tensor):
+            yield part
+        elif isinstance(part, (Mapping, list, tuple)):
+            left.extend(part.values() if isinstance(part, Mapping) else part)
 
 
 def _check_stopping(stopping: Mapping[str, Any], weights: Mapping[str, Tensor], epochs: int) -> None:

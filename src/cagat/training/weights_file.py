@@ -17,7 +17,8 @@ from cagat.training.checkpoint import DamagedFileError
 from cagat.whole_file import put_whole
 
 _LENGTH_BYTES = 8
-_LONGEST_HEAD = 2**25
+# The names of half a million features; to parse a head takes forty times its length.
+_LONGEST_HEAD = 2**23
 _LONGEST_CHECKSUM = 10_000
 _METADATA = "__metadata__"
 # The file, its tensors, and the model.

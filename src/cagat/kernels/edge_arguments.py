@@ -1,0 +1,86 @@
+"""What edges and their weights must be, whoever gives them."""
+
+from numbers import Integral
+
+import torch
+from torch import Tensor
+
+from cagat.memory import require_memory
+
+# Where nodes are numbered with large gaps, memory is short before there is an edge.
+_MANY_NODES, _BYTES_A_NODE = 10_000_000, 64
+
+# Torch stores other unsigned integers, but hardly computes with them.
+_INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+
+
+def require_tensor(name: str, value: object) -> None:
+    """Raise unless the value is a tensor, of any layout, that holds data."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} must be a tensor, got a {type(value).__name__}; convert with torch.as_tensor({name})")
+    if value.device.type == "meta":
+        raise ValueError(f"{name} is on the device meta and has no data; make it on a device such as cpu")
+
+
+def require_dense(name: str, value: object) -> None:
+    """Raise unless the value is a dense tensor that holds data."""
+    require_tensor(name, value)
+    if isinstance(value, Tensor) and value.layout is not torch.strided:
+        raise TypeError(f"{name} must be a dense tensor, got one of layout {value.layout}; pass {name}.to_dense()")
+
+
+def check_edges(edge_index: Tensor, num_nodes: int) -> None:
+    """Raise unless these are edges between so many nodes, as PyG writes them."""
+    require_tensor("edge_index", edge_index)
+    if edge_index.layout is not torch.strided:
+        raise TypeError(
+            f"edge_index must be a dense tensor of shape (2, number of edges), got one of layout {edge_index.layout}; "
+            "give its sources and targets, or pass a COO, CSR or CSC matrix to the layer itself"
+        )
+    if edge_index.dim() != 2 or edge_index.size(0) != 2:
+        raise ValueError(f"edge_index must have shape (2, number of edges), got {tuple(edge_index.shape)}")
+    if edge_index.dtype not in _INTEGERS:
+        raise TypeError(
+            f"edge_index must hold integers of a type that torch computes with, got {edge_index.dtype}; convert with "
+            "edge_index.long()"
+        )
+    if not isinstance(num_nodes, Integral) or num_nodes < 0:
+        raise ValueError(f"num_nodes must be an integer not below 0, got {num_nodes!r}")
+    if num_nodes > _MANY_NODES:
+        require_memory(_BYTES_A_NODE * num_nodes, f"A graph of {num_nodes} nodes", "Number the nodes without gaps.")
+    if edge_index.numel() == 0:
+        return
+    low, high = (int(extreme) for extreme in edge_index.aminmax())
+    if low < 0 or high >= num_nodes:
+        wrong = low if low < 0 else high
+        raise IndexError(
+            f"edge_index names node {wrong}, but nodes are numbered from 0 to {num_nodes - 1}; "
+            "renumber the edges or give a feature row to every node"
+        )
+
+
+def checked_weight(edge_weight: Tensor, edges: Tensor) -> Tensor:
+    """A copy of the edges' weights in double precision, one a column of ``edges``."""
+    require_dense("edge_weight", edge_weight)
+    if edge_weight.is_complex():
+        raise TypeError(f"edge weights must be real, got {edge_weight.dtype}; pass edge_weight.abs()")
+    if edge_weight.requires_grad:
+        raise ValueError("edge weights are constants of the layer and get no gradient; pass edge_weight.detach()")
+    if edge_weight.dim() == 2 and edge_weight.size(1) == 1:
+        edge_weight = edge_weight.squeeze(1)
+    if edge_weight.shape != edges.shape[1:]:
+        raise ValueError(
+            f"edge weights must have shape ({edges.size(1)},), one for each edge, got {tuple(edge_weight.shape)}"
+        )
+    weight = edge_weight.to(edges.device, torch.float64, copy=True)
+    valid = weight.isfinite() & (weight >= 0)
+    if not valid.all():
+        place = int((~valid).nonzero()[0, 0])
+        raise ValueError(f"edge weights must be finite and not negative, but edge {place} has {float(weight[place])}")
+    # Sums of them are made for edges that are given twice, and for degrees.
+    if not weight.sum().isfinite():
+        raise ValueError(
+            f"edge weights are up to {float(weight.max()):g} and add up to more than float64 can hold; scale them, for "
+            "instance with edge_weight / edge_weight.max()"
+        )
+    return weight

@@ -1,0 +1,51 @@
+"""What is said of an environment that torchrun has not made."""
+
+import pytest
+
+from cagat.distributed import World
+from cagat.errors import ConfigError
+
+SOUND = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29555"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "wrong"),
+    [
+        ({"WORLD_SIZE": "abc"}, "WORLD_SIZE must be a whole number from 1 to 2147483647, but is 'abc'"),
+        ({"WORLD_SIZE": "0"}, "WORLD_SIZE must be .* but is '0'"),
+        ({"WORLD_SIZE": "9" * 5000}, "WORLD_SIZE must be"),
+        ({"WORLD_SIZE": "²"}, "WORLD_SIZE must be"),
+        ({"RANK": ""}, "RANK must be a whole number from 0 to 0, but is ''"),
+        ({"RANK": "2", "WORLD_SIZE": "2"}, "RANK must be a whole number from 0 to 1, but is '2'"),
+        ({"LOCAL_RANK": "-1"}, "LOCAL_RANK must be .* but is '-1'"),
+        ({"MASTER_ADDR": None}, "but MASTER_ADDR is not"),
+        ({"MASTER_PORT": None}, "MASTER_PORT must be a whole number from 0 to 65535, but is ''"),
+        ({"MASTER_PORT": "65536"}, "MASTER_PORT must be .* but is '65536'"),
+    ],
+)
+def test_a_variable_that_is_wrong_is_named(monkeypatch, changes, wrong):
+    for name, value in (SOUND | changes).items():
+        if value is None:
+            monkeypatch.delenv(name, raising=False)
+        else:
+            monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigError, match=f"{wrong}.*Start with torchrun"), World.joined():
+        pytest.fail("the world was joined")
+
+
+def test_processes_that_do_not_meet(monkeypatch):
+    def fail(backend):
+        raise RuntimeError("The client socket cannot be initialized\nand more")
+
+    for name, value in SOUND.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("torch.distributed.init_process_group", fail)
+    with pytest.raises(ConfigError, match=r"127.0.0.1:29555 \(The client .*initialized\)\. Start"), World.joined():
+        pytest.fail("the world was joined")
+
+
+def test_half_of_the_variables_is_no_world(monkeypatch):
+    monkeypatch.delenv("RANK", raising=False)
+    monkeypatch.setenv("WORLD_SIZE", "abc")
+    with World.joined() as world:
+        assert world.size == 1
