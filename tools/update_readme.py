@@ -56,10 +56,11 @@ def baselines(results: Path) -> str:
 
 
 def whole(name: str) -> Callable[[Path], str]:
-    """The Markdown that `cagat reproduce` wrote, without its title."""
+    """The Markdown that `cagat reproduce` wrote, without its title and its pictures, which lie beside it."""
 
     def table(results: Path) -> str:
-        return (results / f"{name}.md").read_text(encoding="utf-8").partition("\n\n")[2]
+        parts = (results / f"{name}.md").read_text(encoding="utf-8").split("\n\n")[1:]
+        return "\n\n".join(part for part in parts if not part.startswith("!["))
 
     return table
 
@@ -77,7 +78,7 @@ def measured(table: Callable[[Path], str], name: str) -> Callable[[Path], str]:
 TABLES: dict[str, Callable[[Path], str]] = {
     "main": main_table,
     "baselines": baselines,
-    **{name: whole(name) for name in ("table1", "table2", "few_labels", "readings")},
+    **{name: whole(name) for name in ("table1", "table2", "figure1", "few_labels", "readings")},
     **{name: as_written(name) for name in ("faults", "memory_estimates")},
     **{name: measured(performance_table.bench, name) for name in ("bench", "compare")},
     "tricks": measured(performance_table.tricks, "tricks"),
