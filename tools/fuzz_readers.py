@@ -24,8 +24,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from fault_kinds.report import facts, today
-
 CORPUS = Path(__file__).parents[1] / "tests" / "fuzz_corpus"
 _MOST_BYTES = 4096
 _MOST_SECONDS = 10
@@ -186,6 +184,8 @@ def with_atheris(seconds: float, folder: Path, keep: bool) -> None:
     stats = dict(re.findall(r"stat::(\w+): +(\d+)", done.stderr))
     print(f"{stats['number_of_executed_units']} inputs, 0 crashes in {seconds:.0f} s, by atheris")
     found = [path for path in corpus.iterdir() if not path.name.startswith("seed")]
+    if not found:
+        raise SystemExit("No input reached new code: atheris does not see into the readers.")
     print(f"{len(found)} inputs reached new code; the largest memory was {stats['peak_rss_mb']} MiB")
     if keep:
         keep_interesting([path.read_bytes() for path in found], folder)
@@ -220,6 +220,9 @@ def main() -> None:
     if sys.argv[1:2] == ["--in"]:
         fuzz(Path(sys.argv[2]), sys.argv[3:])
         return
+    # Not above: what is imported before atheris looks at imports, it does not see into.
+    from fault_kinds.report import facts, today
+
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--keep", action="store_true", help="keep small inputs that reached new code in the corpus")
