@@ -99,9 +99,8 @@ def _measure(name: str, size: int) -> None:
     WORK[name][0](10)()  # Libraries take memory of their own with their first call.
     run = WORK[name][0](size)
     estimates = []
-    with mock.patch("psutil.virtual_memory") as memory:
-        # Whatever is asked for is granted, and noted.
-        memory.return_value.available = _Noted(estimates)
+    # Whatever is asked for is granted, and noted.
+    with mock.patch("cagat.memory.free_memory", return_value=_Noted(estimates)):
         forget_peak()
         before = held_bytes()
         kept = run()
