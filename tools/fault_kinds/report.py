@@ -37,10 +37,16 @@ def facts() -> dict[str, str]:
 
 
 def _commit() -> str:
-    """The last commit, and whether something has changed since; unknown where there is no git."""
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=10"]
-    try:
+    """The last commit, and whether sources or tools have changed since; unknown where there is no git."""
+    root = Path(__file__).parents[2]
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(root), *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        changed = git("status", "--porcelain", "--", "src", "tools")
+        return git("rev-parse", "--short=10", "HEAD") + ("-dirty" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
 
