@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import fields, replace
 
 import pytest
 import torch
@@ -107,6 +108,20 @@ def test_numba_and_torch_agree(graph: RandomGraph):
         torch.testing.assert_close(
             compiled, plain, rtol=1e-12, atol=1e-12, msg=lambda told, name=name: f"{name}: {told}"
         )
+
+
+@pytest.mark.parametrize("wide", [False, True], ids=["int32", "int64"])
+@pytest.mark.parametrize("heads", [1, 4, 5, 8, 16, 100])
+def test_edge_diffusion_with_any_number_of_heads_is_the_dense_product(heads, wide):
+    graph = RandomGraph(torch.tensor([[0, 1, 2, 2, 3, 1], [1, 2, 0, 1, 1, 4]]), 6, None)
+    pattern, weights, values, _, _ = random_inputs(graph, heads=heads)
+    left, S = torch.zeros(6, 6, dtype=torch.float64), torch.zeros(6, 6, heads, dtype=torch.float64)
+    places = (pattern.rows(), pattern.col.long())
+    left[places], S[places] = weights[0], values
+    if wide:
+        pattern = replace(pattern, **{field.name: getattr(pattern, field.name).long() for field in fields(pattern)})
+    expected = torch.einsum("ip,pqh,jq->ijh", left, S, left)[places]
+    torch.testing.assert_close(edge_diffusion(pattern, weights, values), expected, rtol=1e-12, atol=1e-12)
 
 
 @settings(max_examples=15)

@@ -73,52 +73,6 @@ def sddmm_heads(rowptr: Any, col: Any, a: Any, b: Any, out: Any, start: int, sto
                 out[e, h] = total
 
 
-@compiled
-def edge_diffusion(
-    rowptr: Any,
-    col: Any,
-    left_rowptr: Any,
-    left_col: Any,
-    left_weight: Any,
-    values: Any,
-    out: Any,
-    start: int,
-    stop: int,
-) -> None:
-    """``out = L S L^T`` at the entries of S, where L is ``Abar`` or its transpose."""
-    heads = values.shape[1]
-    # Row i of L S. It is cleared entry by entry, so that a row costs its own entries and not all nodes.
-    scratch = np.zeros((len(rowptr) - 1, heads), dtype=values.dtype)
-    total = np.empty(heads, dtype=values.dtype)
-    for i in range(start, stop):
-        if rowptr[i] == rowptr[i + 1]:
-            continue
-        for f in range(left_rowptr[i], left_rowptr[i + 1]):
-            p = left_col[f]
-            w = left_weight[f]
-            for e in range(rowptr[p], rowptr[p + 1]):
-                q = col[e]
-                for h in range(heads):
-                    scratch[q, h] += w * values[e, h]
-        for e in range(rowptr[i], rowptr[i + 1]):
-            j = col[e]
-            for h in range(heads):
-                total[h] = 0
-            for f in range(left_rowptr[j], left_rowptr[j + 1]):
-                q = left_col[f]
-                w = left_weight[f]
-                for h in range(heads):
-                    total[h] += scratch[q, h] * w
-            for h in range(heads):
-                out[e, h] = total[h]
-        for f in range(left_rowptr[i], left_rowptr[i + 1]):
-            p = left_col[f]
-            for e in range(rowptr[p], rowptr[p + 1]):
-                q = col[e]
-                for h in range(heads):
-                    scratch[q, h] = 0
-
-
 @numba.njit(inline="always")
 def _hash(k: int, low: Any, high: Any) -> Any:
     """Twice the last part of MurmurHash3, a permutation of 32 bits in which every bit depends on every other."""

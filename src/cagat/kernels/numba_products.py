@@ -10,6 +10,7 @@ from torch import Tensor
 from cagat.kernels import numba_kernels as kernels
 from cagat.kernels import torch_products
 from cagat.kernels.csr_pattern import CSRPattern
+from cagat.kernels.edge_diffusion_loop import edge_diffusion_loop
 from cagat.kernels.row_layout import RowLayout
 from cagat.kernels.row_program import RowProgram
 from cagat.kernels.row_threads import row_threads
@@ -145,16 +146,26 @@ def edge_diffusion(
     transpose: bool,
 ) -> Tensor:
     """See :func:`cagat.kernels.products.edge_diffusion`."""
-    out = torch.empty_like(values, memory_format=torch.contiguous_format)
+    layout = RowLayout(values.size(1), 1, values.dtype)
+    if not layout.is_possible or col.dtype != torch.int32:
+        return torch_products.edge_diffusion(rowptr, col, weight, rowptr_t, col_t, weight_t, values, transpose)
+    padded = _array(layout.values(values))
+    out = values.new_empty(padded.shape)
     pointers = _array(rowptr)
     left = (rowptr_t, col_t, weight_t) if transpose else (rowptr, col, weight)
     # Both passes over a row visit its neighbours' entries, so an entry costs about the mean degree.
     degree = 1 + col.numel() // max(1, rowptr.numel() - 1)
-    inputs = (*(_array(tensor) for tensor in left), _array(values))
+    inputs = (*(_array(tensor) for tensor in left), padded)
     _run(
-        kernels.edge_diffusion, pointers, pointers, _array(col), *inputs, out.numpy(), width=2 * degree * values.size(1)
+        edge_diffusion_loop(layout.padded_heads),
+        pointers,
+        pointers,
+        _array(col),
+        *inputs,
+        out.numpy(),
+        width=2 * degree * layout.padded_heads,
     )
-    return out
+    return layout.unpadded(out)
 
 
 def dropout(x: Tensor, seed: int, p: float, places: Tensor | None = None, width: int | None = None) -> Tensor:
