@@ -1,7 +1,7 @@
 import pytest
 import torch
 from torch.testing import assert_close
-from torch_geometric.nn import GCNConv
+from torch_geometric.nn import DeepGraphInfomax, GCNConv
 
 from cagat.models import DGI, Labelled
 
@@ -31,9 +31,10 @@ def test_the_slope_is_learnt_as_in_torch():
     assert_close(*gradients)
 
 
-def test_the_loss_compares_with_shuffled_rows(problem):
+@pytest.mark.parametrize("hidden", [4, 64])
+def test_the_loss_compares_with_shuffled_rows(problem, hidden):
     inputs, train = problem
-    model = DGI(5, 4, 3)
+    model = DGI(5, hidden, 3)
     torch.manual_seed(7)
     (loss,) = model.losses(inputs, train)
     torch.manual_seed(7)
@@ -43,6 +44,40 @@ def test_the_loss_compares_with_shuffled_rows(problem):
     logs = torch.nn.functional.logsigmoid
     assert_close(loss, -(logs(scores[0]).mean() + logs(-scores[1]).mean()))
     assert_close(model.stopping_loss(inputs, torch.empty(0), train), loss.detach())
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(("hidden", "dtype"), [(4, torch.float32), (64, torch.float64), (128, torch.float32)])
+def test_an_epoch_is_that_of_torch_and_pyg(problem, hidden, dtype, sparse):
+    (x, edge_index), train = problem
+    x = x.to(dtype)
+    model = DGI(5, hidden, 3).to(dtype)
+    conv, activation = GCNConv(5, hidden).to(dtype), torch.nn.PReLU().to(dtype)
+    theirs = DeepGraphInfomax(
+        hidden,
+        lambda x: activation(conv(x, edge_index)),
+        lambda H, _: H.mean(dim=0).sigmoid(),
+        lambda x: x[torch.randperm(len(x))],
+    ).to(dtype)
+    pairs = [
+        (model.lin.weight, conv.lin.weight),
+        (model.infomax.encoder.bias, conv.bias),
+        (model.infomax.encoder.activation.weight, activation.weight),
+        (model.infomax.weight, theirs.weight),
+    ]
+    with torch.no_grad():
+        model.infomax.encoder.bias.normal_()
+        for ours, other in pairs:
+            other.copy_(ours)
+    torch.manual_seed(7)
+    (loss,) = model.losses((x.to_sparse() if sparse else x, edge_index), train)
+    after = torch.rand(1)
+    torch.manual_seed(7)
+    expected = theirs.loss(*theirs(x))
+    assert torch.equal(after, torch.rand(1))
+    assert_close(loss, expected)
+    gradients = torch.autograd.grad(loss, [ours for ours, _ in pairs])
+    assert_close(gradients, torch.autograd.grad(expected, [other for _, other in pairs]))
 
 
 def test_training_looks_at_no_label(problem):

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from torch_geometric.nn import DeepGraphInfomax
 
 from cagat.models.feature_linear import FeatureLinear
-from cagat.models.graph_convolution import propagate
+from cagat.models.graph_convolution import gcn_graph, propagate
 from cagat.models.node_classifier import Labelled, NodeClassifier
 from cagat.nn import SparseFeatures
 from cagat.nn.settings import require_sizes
@@ -68,9 +68,24 @@ class DGI(NodeClassifier):
     def losses(self, inputs: tuple[Any, ...], train: Labelled) -> Iterator[Tensor]:
         """How badly nodes are told from shuffled ones; no label is looked at."""
         x, edge_index, edge_attr = (*inputs, None)[:3]
-        loss: Tensor = self.infomax.loss(*self.infomax(self.lin(x), edge_index, edge_attr))
+        loss = self._loss(self.lin(x), edge_index, edge_attr)
         self._epoch_loss = loss.detach()
         yield loss
+
+    def _loss(self, z: Tensor, edge_index: Tensor, edge_attr: Tensor | None) -> Tensor:
+        encoder = self.infomax.encoder
+        weights = (encoder.bias, encoder.activation.weight, self.infomax.weight)
+        graph = gcn_graph(z, edge_index, edge_attr)
+        loss: Tensor
+        if _has_loops(z, *weights) and graph.pattern.col.dtype == torch.int32:
+            # Imported here, so that importing cagat does not wait for the compiler.
+            from cagat.models.infomax_objective import InfomaxObjective
+
+            transition = graph.transition("sym", z.dtype)
+            loss = InfomaxObjective.apply(z, _shuffle(z), *weights, graph.pattern, transition)  # type: ignore[no-untyped-call]
+        else:
+            loss = self.infomax.loss(*self.infomax(z, edge_index, edge_attr))
+        return loss
 
     def stopping_loss(self, inputs: tuple[Any, ...], logits: Tensor | None, val: Labelled) -> Tensor:
         """The loss that the epoch was trained on, as in the authors' code."""
@@ -127,5 +142,18 @@ def _summary(H: Tensor, *_: Any) -> Tensor:
     return H.mean(dim=0).sigmoid()
 
 
+def _shuffle(z: Tensor) -> Tensor:
+    return torch.randperm(z.size(0), device=z.device)
+
+
 def _corruption(z: Tensor, edge_index: Tensor, edge_attr: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
-    return z[torch.randperm(z.size(0), device=z.device)], edge_index, edge_attr
+    return z[_shuffle(z)], edge_index, edge_attr
+
+
+def _has_loops(z: Tensor, *weights: Tensor) -> bool:
+    """Whether the compiled loops take such features; all others, and whoever traces, are served by PyG's objective."""
+    if torch.compiler.is_compiling() or type(z) is not Tensor:
+        return False
+    kinds = {(tensor.device.type, tensor.dtype) for tensor in (z, *weights)}
+    # Rows of a multiple of 64 channels are whole vectors; see LANES of cagat.models.infomax_objective.
+    return kinds in ({("cpu", torch.float32)}, {("cpu", torch.float64)}) and z.size(0) > 0 and z.size(1) % 64 == 0
