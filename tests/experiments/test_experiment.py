@@ -1,8 +1,9 @@
 import pytest
 
+from cagat.cli.reproduce import WHAT
 from cagat.errors import ConfigError
 from cagat.experiments.cell import Cell
-from cagat.experiments.experiment import EXPERIMENTS, Row, few_labels, figure2, readings, table1, table2
+from cagat.experiments.experiment import EXPERIMENTS, Row, few_labels, figure2, noise, readings, table1, table2
 from cagat.experiments.job import Job
 from cagat.experiments.paper import reported
 from cagat.training import TrainConfig
@@ -44,6 +45,16 @@ def test_readings_and_coefficients():
         for feedback in (False, True)
     }
     assert {key for row in figure2().rows for key, _ in row.changes} == {"alpha", "lam"}
+
+
+def test_every_experiment_can_be_asked_for_in_the_order_of_the_long_runs():
+    assert tuple(EXPERIMENTS) == WHAT
+
+
+def test_noise_has_the_graphs_themselves_beside_the_changed_ones():
+    datasets = noise().datasets
+    assert {"cora", "cora:added=50", "cora:added=100", "cora:dropped=50"} <= set(datasets)
+    assert sum(name.startswith("synthetic:") for name in datasets) == 3
 
 
 def test_a_part_of_an_experiment():

@@ -286,7 +286,10 @@ def test_figures(tmp_path):
     few = [Entry(row, GRAPH, count, {0: 50.0, 1: 60.0 + count}, 0) for row in SMALL.rows for count in (1, 2)]
     paths = [*draw(curves, entries(curves, store), store, tmp_path), *draw(coefficients, found, store, tmp_path)]
     paths += draw(labels, few, store, tmp_path)
-    assert len(paths) == 6
+    noisy = Experiment("noise", "N", SMALL.rows, (GRAPH, f"{GRAPH},seed=1"), (5,))
+    found = [Entry(row, graph, 5, {0: 50.0, 1: 60.0}, 0) for row in SMALL.rows for graph in noisy.datasets]
+    paths += draw(noisy, found, store, tmp_path)
+    assert len(paths) == 8
     for path in paths:
         if path.suffix == ".svg":
             xml.etree.ElementTree.parse(path)

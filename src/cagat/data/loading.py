@@ -9,6 +9,7 @@ from pathlib import Path
 from torch_geometric.data import Data
 
 from cagat.data.fetching import EMBEDDED, fetch
+from cagat.data.noise import Noise
 from cagat.data.npz import read_npz
 from cagat.data.prepare import prepare
 from cagat.data.published import PUBLISHED
@@ -37,7 +38,8 @@ def load(
     Args:
         name_or_path: A name of the catalogue (`cora`, `citeseer`, `cora_ml`, `pubmed`, `digits`, `karate`,
             `synthetic:nodes=1000,...`), or a directory of tables, an `.npz` or a `.safetensors` file. A name wins over
-            a file of the same name; write `./cora` for the file.
+            a file of the same name; write `./cora` for the file. `cora:added=50,dropped=20,seed=0` is Cora with that
+            percentage of its edges added and dropped at random; likewise the paper's other three.
         data_dir: Where the published graphs are looked for and put; see :func:`cagat.data.fetch`.
         sparse: Whether `x` is a sparse CSR tensor instead of a dense one.
         directed: Whether to keep the direction of edges; `None` for what the file says, which is no unless it was
@@ -53,16 +55,18 @@ def load(
         `directed`, `node_names`, `class_names` and `feature_names`.
     """
     name = str(name_or_path)
-    if name in PUBLISHED:
+    published = name.partition(":")[0]
+    if published in PUBLISHED:
         if directed:
-            raise DatasetError(f"{name} is used undirected, as in the paper. Leave directed out.")
-        path = fetch(name, data_dir, progress=progress)
+            raise DatasetError(f"{published} is used undirected, as in the paper. Leave directed out.")
+        noise = Noise.parse(name)
+        path = fetch(published, data_dir, progress=progress)
         graph = read_npz(path, name=name)
         if path.parent == EMBEDDED:
             graph = replace(graph, source="embedded in the package")
         # What is strange about the paper's graphs is known, and taking their largest component is the protocol.
         graph, _ = tidy(graph, largest_component=largest_component is not False)
-        return to_data(graph, sparse_features=sparse)
+        return to_data(noise.applied(graph) if noise != Noise() else graph, sparse_features=sparse)
     make = _maker(name)
     graph = make() if make else _read(Path(name))
     return prepare(graph, sparse=sparse, directed=directed, largest_component=bool(largest_component))
@@ -81,7 +85,7 @@ def save(data: Data, path: str | Path) -> None:
 
 def is_name(name_or_path: str) -> bool:
     """Whether :func:`load` takes this for the name of a graph, and not for a path."""
-    return name_or_path in PUBLISHED or name_or_path.partition(":")[0] in ("digits", "karate", "synthetic")
+    return name_or_path.partition(":")[0] in (*PUBLISHED, "digits", "karate", "synthetic")
 
 
 def _maker(name: str) -> Callable[[], RawGraph] | None:

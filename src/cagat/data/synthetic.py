@@ -9,6 +9,7 @@ from scipy import sparse
 from cagat.data.distinct import distinct
 from cagat.data.memory import require_memory
 from cagat.data.raw_graph import Features, RawGraph
+from cagat.data.spelled_numbers import spelled_numbers
 from cagat.errors import DatasetError
 
 _HOMOPHILY = 0.8  # The share of edges that stay within a class before chance adds some.
@@ -49,13 +50,7 @@ class Synthetic:
     @classmethod
     def parse(cls, words: str) -> "Synthetic":
         """Read `synthetic:nodes=100000,degree=10,classes=8,features=64,seed=0`, of which any part may be left out."""
-        known, given = [field.name for field in fields(cls)], {}
-        for word in words.partition(":")[2].split(",") if ":" in words else []:
-            key, _, value = word.partition("=")
-            if key not in known or not value.isascii() or not value.isdigit() or len(value) > 18:
-                raise DatasetError(f"{words}: {word!r} is not one of {', '.join(f'{name}=NUMBER' for name in known)}.")
-            given[key] = int(value)
-        return cls(**given)
+        return cls(**spelled_numbers(words, [field.name for field in fields(cls)]))
 
     @property
     def words(self) -> str:

@@ -12,6 +12,7 @@ from cagat.models import card
 from cagat.models.registry import nearest
 
 GRAPHS = ("cora", "citeseer", "pubmed", "cora_ml")
+NOISES = (":dropped=50", ":added=50", ":added=100")
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,22 @@ def few_labels() -> Experiment:
     return Experiment("few_labels", "Accuracy over labels a class", rows, GRAPHS, labels, fewer_splits={"pubmed": 5})
 
 
+def noise() -> Experiment:
+    """A table of ours: where does context help, with edges added and dropped at random, and where there are many?"""
+    rows = (tuned("cagat"), tuned("gat"), Row("appnp", card("appnp").default))
+    changed = [f"{name}{words}" for name in ("cora", "cora_ml") for words in ("", *NOISES)]
+    dense = [f"synthetic:nodes=3000,degree={degree},classes=7,features=256" for degree in (4, 16, 64)]
+    return Experiment("noise", "Accuracy on noisy and on denser graphs", rows, (*changed, *dense), (10,), splits=5)
+
+
+def learned() -> Experiment:
+    """A table of ours: do coefficients that are learnt find the right ones by themselves, with few labels and more?"""
+    given = tuned("cagat")
+    rows = (given, replace(given, changes=(("learn_coefficients", True),)))
+    title = "Coefficients that are learnt, one a head, beside those that they start from"
+    return Experiment("learned", title, rows, ("cora", "citeseer", "cora_ml"), (2, 20), splits=5)
+
+
 EXPERIMENTS = {
     "table1": table1,
     "table2": table2,
@@ -150,5 +167,7 @@ EXPERIMENTS = {
     "few-labels": few_labels,
     "figure2": figure2,
     "readings": readings,
+    "noise": noise,
+    "learned": learned,
 }
 """In the order in which long runs are done."""

@@ -14,7 +14,7 @@ from cagat.whole_file import put_whole
 
 def draw(experiment: Experiment, entries: list[Entry], store: JobStore, directory: Path) -> list[Path]:
     """Draw the figure of an experiment, of a table its means; the files that were written."""
-    painters = {"figure1": _losses, "figure2": _coefficients, "few_labels": _over_labels}
+    painters = {"figure1": _losses, "figure2": _coefficients, "few_labels": _over_labels, "noise": _over_graphs}
     painter = painters.get(experiment.name, _means)
     if not entries:
         return []
@@ -113,3 +113,27 @@ def _over_labels(figure: Any, experiment: Experiment, entries: list[Entry], stor
         axes.set(title=dataset, xlabel="labels a class")
     panels[0].set(ylabel="test accuracy, % (with 95 % intervals)")
     panels[-1].legend(frameon=False)
+
+
+def _over_graphs(figure: Any, experiment: Experiment, entries: list[Entry], store: JobStore) -> None:
+    """Accuracy over the graphs, with 95 % intervals of the mean, the configurations side by side."""
+    graphs = [name for name in experiment.datasets if any(entry.dataset == name for entry in entries)]
+    figure.set_size_inches(2 + 0.9 * len(graphs), 5)
+    axes = figure.subplots()
+    for number, (row, colour) in enumerate(zip(experiment.rows, SERIES, strict=False)):
+        points = [entry for entry in entries if entry.row == row and entry.accuracies]
+        aside = 0.18 * (number - (len(experiment.rows) - 1) / 2)
+        axes.errorbar(
+            [graphs.index(entry.dataset) + aside for entry in points],
+            [entry.mean for entry in points],
+            yerr=[half_interval(list(entry.accuracies.values())) for entry in points],
+            color=colour,
+            marker="o",
+            linestyle="none",
+            capsize=3,
+            label=f"{row.method} ({row.preset})",
+        )
+    names = [name.replace(":", "\n").replace(",", "\n") for name in graphs]
+    axes.set_xticks(range(len(graphs)), names, fontsize="small")
+    axes.set(ylabel="test accuracy, % (with 95 % intervals)")
+    axes.legend(frameon=False)
