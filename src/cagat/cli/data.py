@@ -47,7 +47,7 @@ def list_graphs(data_dir: DataDir = None) -> None:
     Console().print(table)
     typer.echo(f"\nLocal directory: {folder}")
     typer.echo(f"Synthetic:       {Synthetic().words}, or any part of it")
-    typer.echo("Noise:           cora:added=50,dropped=20,seed=0, in percent of the edges; likewise the paper's other three")
+    typer.echo("Noise:           cora:added=50,dropped=20,seed=0, in percent of the edges; likewise the other three")
     typer.echo("Own graphs:      a directory with edges.csv, features.csv and labels.csv, an .npz or a .safetensors")
 
 
