@@ -3,7 +3,18 @@ import pytest
 from cagat.cli.reproduce import WHAT
 from cagat.errors import ConfigError
 from cagat.experiments.cell import Cell
-from cagat.experiments.experiment import EXPERIMENTS, Row, few_labels, figure2, noise, readings, table1, table2
+from cagat.experiments.experiment import (
+    EXPERIMENTS,
+    Row,
+    ablation,
+    few_labels,
+    figure2,
+    learned,
+    noise,
+    readings,
+    table1,
+    table2,
+)
 from cagat.experiments.job import Job
 from cagat.experiments.paper import reported
 from cagat.training import TrainConfig
@@ -55,6 +66,13 @@ def test_noise_has_the_graphs_themselves_beside_the_changed_ones():
     datasets = noise().datasets
     assert {"cora", "cora:added=50", "cora:added=100", "cora:dropped=50"} <= set(datasets)
     assert sum(name.startswith("synthetic:") for name in datasets) == 3
+
+
+@pytest.mark.parametrize("experiment", [ablation(), learned()], ids=lambda experiment: experiment.name)
+def test_every_change_of_the_tuned_preset_makes_another_configuration(experiment):
+    jobs = [Job(row.method, row.preset, Cell("cora", 20, 0), row.changes) for row in experiment.rows]
+    assert len({job.asked()["config"] for job in jobs}) == len(jobs)
+    assert {row.preset for row in experiment.rows} == {"tuned"}
 
 
 def test_a_part_of_an_experiment():

@@ -14,7 +14,7 @@ from cagat.cli.messages import show_messages
 if TYPE_CHECKING:
     from cagat.experiments.experiment import Experiment
 
-WHAT = ("table1", "table2", "figure1", "few-labels", "figure2", "readings", "noise", "learned")
+WHAT = ("table1", "table2", "figure1", "few-labels", "figure2", "readings", "noise", "learned", "ablation")
 LISTS = ("--datasets", "--methods", "--labels")
 # More processes than a machine has cores for fill its memory before any of them has worked.
 MOST_JOBS = 1024

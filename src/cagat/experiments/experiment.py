@@ -160,6 +160,24 @@ def learned() -> Experiment:
     return Experiment("learned", title, rows, ("cora", "citeseer", "cora_ml"), (2, 20), splits=5)
 
 
+def ablation() -> Experiment:
+    """A table of ours: from tuned CaGAT, one change at a time; which of its parts makes the difference to GAT?"""
+    given, other = tuned("cagat"), tuned("gat")
+    own, theirs = (card(row.method).preset(row.preset) for row in (given, other))
+    fitting = ("hidden", "dropout", "attention_dropout", "lr", "weight_decay")
+    changes: list[tuple[tuple[str, Any], ...]] = [
+        (),
+        (("alpha", 0.0),),
+        (("normalization", "row"),),
+        (("normalization", "sym"),),
+        (("propagation", "all"),),
+        (("xi", 1e-3),),
+        tuple((key, theirs[key]) for key in fitting if theirs[key] != own[key]),
+    ]
+    rows = (other, *(replace(given, changes=change) for change in changes))
+    return Experiment("ablation", "Tuned CaGAT, one change at a time", rows, ("cora", "citeseer"), (20,))
+
+
 EXPERIMENTS = {
     "table1": table1,
     "table2": table2,
@@ -169,5 +187,6 @@ EXPERIMENTS = {
     "readings": readings,
     "noise": noise,
     "learned": learned,
+    "ablation": ablation,
 }
 """In the order in which long runs are done."""
