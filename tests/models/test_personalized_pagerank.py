@@ -4,6 +4,7 @@ from torch.testing import assert_close
 from torch_geometric.nn import APPNP
 
 from cagat.kernels import CSRGraph
+from cagat.models import personalized_pagerank
 from cagat.models.personalized_pagerank import PersonalizedPageRank
 
 
@@ -46,3 +47,46 @@ def test_dropout_has_a_gradient(graph):
         return steps(z, prepared)
 
     assert torch.autograd.gradcheck(propagate, z.double().requires_grad_())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dropout", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize(("K", "channels"), [(1, 3), (2, 1), (3, 64), (10, 7), (10, 70)])
+def test_one_program_is_what_single_steps_are(graph, monkeypatch, K, channels, dropout, dtype):
+    _, edge_index, weight = graph
+    steps = PersonalizedPageRank(K, 0.1, dropout)
+    # Every other column, since features need not be contiguous.
+    z = torch.randn(30, 2 * channels, dtype=dtype)[:, ::2].requires_grad_()
+    sent_back = torch.randn(30, channels, dtype=dtype)
+
+    def found():
+        torch.manual_seed(1)
+        y = steps(z, edge_index, weight)
+        (gradient,) = torch.autograd.grad(y, z, sent_back)
+        return y.detach(), gradient, torch.rand(1)
+
+    fused = found()
+    monkeypatch.setattr(personalized_pagerank, "_can_be_a_program", lambda *_: False)
+    assert_close(fused, found())
+
+
+def test_the_gradient_can_be_differentiated(graph):
+    z, edge_index, _ = graph
+    prepared = CSRGraph.from_edge_index(edge_index, 30, dtype=torch.float64)
+    steps = PersonalizedPageRank(3, 0.1, dropout=0.5)
+
+    def propagate(z):
+        torch.manual_seed(1)
+        return steps(z, prepared).square()
+
+    assert torch.autograd.gradgradcheck(propagate, z.double().requires_grad_())
+
+
+def test_it_can_be_traced_and_stand_beside_transforms(graph):
+    z, edge_index, _ = graph
+    steps = PersonalizedPageRank(3, 0.1)
+    expected = steps(z, edge_index)
+    assert_close(torch.compile(steps, backend="aot_eager")(z, edge_index), expected)
+    with torch.no_grad():
+        scaled = torch.func.vmap(lambda factor: factor * steps(z, edge_index).sum())(torch.ones(2))
+    assert_close(scaled, expected.sum().expand(2))
