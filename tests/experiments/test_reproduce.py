@@ -263,13 +263,15 @@ def test_paired_differences():
 
 
 def test_table1_puts_the_papers_figures_and_gat_beside(tmp_path):
-    rows = (Row("gat", "authors"), Row("cagat", "paper"))
+    rows = (Row("gat", "authors"), Row("cagat", "paper"), Row("appnp", "authors"))
     experiment = Experiment("table1", "T", rows, ("cora",), (20,))
     found = [Entry(row, "cora", 20, {0: 80.0 + n, 1: 82.0 + 2 * n}, 0) for n, row in enumerate(rows)]
     write_tables(experiment, found, tmp_path, "c")
-    gat, cagat = csv.DictReader((tmp_path / "table1.csv").open())
+    gat, cagat, _ = csv.DictReader((tmp_path / "table1.csv").open())
     assert float(cagat["minus_gat"]) == 1.5
+    assert float(cagat["minus_appnp"]) == -1.5
     assert gat["minus_gat"] == ""
+    assert "less APPNP, paired" in (tmp_path / "table1.md").read_text()
     assert float(gat["paper_mean"]) > 70
     assert "less GAT, paired" in (tmp_path / "table1.md").read_text()
 

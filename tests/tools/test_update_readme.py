@@ -3,14 +3,19 @@ from pathlib import Path
 
 import pytest
 
+from cagat.experiments.cell import Cell
+from cagat.experiments.job import Job
+
 ROOT = Path(__file__).parents[2]
 tool = runpy.run_path(str(ROOT / "tools" / "update_readme.py"))
 
-PAPER_AND_GAT = "paper_mean,paper_std,minus_gat,minus_gat_low,minus_gat_high"
-CSV = f"""method,preset,dataset,labels_per_class,mean,std,n,failed,{PAPER_AND_GAT}
-gat,tuned,cora,10,80.04,1.5,10,0,76.54,2.5,,,
-gat,authors,cora,10,79.2,1.5,10,0,76.54,2.5,,,
-cagat,tuned,cora,10,81.26,1.2,10,0,77.98,2.38,1.22,0.31,2.13
+PAPER_AND_GAT = (
+    "paper_mean,paper_std,minus_gat,minus_gat_low,minus_gat_high,minus_appnp,minus_appnp_low,minus_appnp_high"
+)
+CSV = f"""method,preset,dataset,labels_per_class,mean,std,n,failed,paper_mean,paper_std,{LESS}
+gat,tuned,cora,10,80.04,1.5,10,0,76.54,2.5,,,,,,
+gat,authors,cora,10,79.2,1.5,10,0,76.54,2.5,,,,,,
+cagat,tuned,cora,10,81.26,1.2,10,0,77.98,2.38,1.22,0.31,2.13,-0.2,-1,0.6
 """
 
 
@@ -35,10 +40,28 @@ def test_a_table_replaces_what_was_between_its_marks(results):
     assert found.endswith("<!-- end of main -->\nafter\n")
     assert "| cagat | tuned | **81.3** |" in found
     assert "| gat | tuned | 80.0 |" in found
-    assert "| +1.2 [+0.3, +2.1] |" in found
+    assert "| less GAT, paired | +1.2 [+0.3, +2.1] |" in found
+    assert "| less APPNP, paired | -0.2 [-1.0, +0.6] |" in found
     assert "| the paper's CaGAT |  | 77.98 |" in found
     assert "Means over 10 splits. Written by `cagat reproduce table1`." in found
     assert tool["updated"](found, results) == found
+
+
+def test_untouched_splits_are_those_from_the_fifth_on(tmp_path):
+    store = tool["JobStore"](tmp_path, "table1")
+    for method, preset, shares in (
+        ("cagat", "tuned", [0.1] * 4 + [0.80, 0.84]),
+        ("gat", "tuned", [0.9] * 4 + [0.79, 0.81]),
+        ("appnp", "authors", [0.9] * 4 + [0.82, 0.86]),
+    ):
+        for seed, share in enumerate(shares):
+            job = Job(method, preset, Cell("cora", 20, seed))
+            store.records.add(job.asked(), {"test_accuracy": share, "seconds": 1})
+    found = tool["updated"]("<!-- results: untouched -->\n<!-- end of untouched -->", tmp_path)
+    assert "| tuned CaGAT | cora 20 |" in found
+    assert "| less GAT, paired | +2.0 [-10.7, +14.7] |" in found
+    assert "| less APPNP, paired | -2.0 [-2.0, -2.0] |" in found
+    assert "Splits from 4 on, n = 2." in found
 
 
 def test_baselines_are_compared_by_their_best_preset(results):

@@ -39,15 +39,19 @@ def write_tables(
     return list(texts)
 
 
-def rival(entry: Entry, entries: list[Entry]) -> Entry | None:
-    """The GAT that a CaGAT is compared with: that of the same preset, or else GAT's own."""
+RIVALS = {"gat": "GAT", "appnp": "APPNP"}
+"""Whom CaGAT is compared with, split by split, where they are in the same table."""
+
+
+def rival(entry: Entry, entries: list[Entry], method: str) -> Entry | None:
+    """Whom of this method a CaGAT is compared with: the one of the same preset, or else its own default one."""
     if entry.row.method != "cagat":
         return None
-    own = card("gat")
+    own = card(method)
     preset = entry.row.preset if entry.row.preset in own.presets else own.default
     for other in entries:
         same_place = (other.dataset, other.labels) == (entry.dataset, entry.labels)
-        if same_place and other.row == Row("gat", preset):
+        if same_place and other.row == Row(method, preset):
             return other
     return None
 
@@ -58,22 +62,26 @@ def _csv(experiment: Experiment, entries: list[Entry]) -> str:
     writer = csv.writer(lines, lineterminator="\n")
     writer.writerow([
         "method", "preset", *keys, "dataset", "labels_per_class", "mean", "std", "n", "failed",
-        "paper_mean", "paper_std", "minus_gat", "minus_gat_low", "minus_gat_high",
+        "paper_mean", "paper_std", *(f"minus_{method}{end}" for method in RIVALS for end in ("", "_low", "_high")),
     ])  # fmt: skip
     for entry in entries:
         changes, published = dict(entry.row.changes), reported(experiment.name, entry.row, entry.dataset, entry.labels)
-        difference = _difference(entry, entries)
+        differences = [_difference(entry, entries, method) for method in RIVALS]
         writer.writerow([
             entry.row.method, entry.row.preset, *(changes.get(key, "") for key in keys), entry.dataset, entry.labels,
             f"{entry.mean:.2f}", f"{entry.std:.2f}", len(entry.accuracies), entry.failed,
             *((published.mean, published.std) if published else ("", "")),
-            *((f"{value:.2f}" for value in difference[:3]) if difference else ("", "", "")),
+            *(end for difference in differences for end in _ends(difference)),
         ])  # fmt: skip
     return lines.getvalue()
 
 
-def _difference(entry: Entry, entries: list[Entry]) -> Difference | None:
-    other = rival(entry, entries)
+def _ends(difference: Difference | None) -> list[str]:
+    return [f"{value:.2f}" for value in difference[:3]] if difference else ["", "", ""]
+
+
+def _difference(entry: Entry, entries: list[Entry], method: str) -> Difference | None:
+    other = rival(entry, entries, method)
     return None if other is None else entry.minus(other)
 
 
@@ -104,7 +112,7 @@ def _further_lines(
     cells: Sequence[Entry | None],
     entries: list[Entry],
 ) -> list[list[str]]:
-    """The paper's figures, and for CaGAT the paired difference to GAT."""
+    """The paper's figures, and for CaGAT the paired differences to GAT and to APPNP."""
     lines = []
     published = [reported(experiment.name, row, *place) for place in places]
     if any(published):
@@ -116,9 +124,10 @@ def _further_lines(
             for cell, figure in zip(cells, published, strict=True)
         ]
         lines.append(["", "ours less the paper", *ours_less_theirs])
-    differences = [_difference(cell, entries) if cell else None for cell in cells]
-    if any(differences):
-        lines.append(["", "less GAT, paired", *(_interval(difference) for difference in differences)])
+    for method, name in RIVALS.items():
+        differences = [_difference(cell, entries, method) if cell else None for cell in cells]
+        if any(differences):
+            lines.append(["", f"less {name}, paired", *(_interval(difference) for difference in differences)])
     return lines
 
 
