@@ -9,9 +9,7 @@ from cagat.experiments.job import Job
 ROOT = Path(__file__).parents[2]
 tool = runpy.run_path(str(ROOT / "tools" / "update_readme.py"))
 
-PAPER_AND_GAT = (
-    "paper_mean,paper_std,minus_gat,minus_gat_low,minus_gat_high,minus_appnp,minus_appnp_low,minus_appnp_high"
-)
+LESS = ",".join(f"minus_{method}{end}" for method in ("gat", "appnp") for end in ("", "_low", "_high"))
 CSV = f"""method,preset,dataset,labels_per_class,mean,std,n,failed,paper_mean,paper_std,{LESS}
 gat,tuned,cora,10,80.04,1.5,10,0,76.54,2.5,,,,,,
 gat,authors,cora,10,79.2,1.5,10,0,76.54,2.5,,,,,,
