@@ -49,11 +49,13 @@ def work_through(
     ]
     for worker in workers:
         worker.start()
+    pending = jobs
     try:
         while any(worker.is_alive() for worker in workers):
             time.sleep(_SECONDS_BETWEEN_LOOKS)
             store.records.refresh()
-            pending = _pending(store, jobs)
+            # What is done stays done: to look for all jobs again took an eighth of a core that the work could have had.
+            pending = _pending(store, pending)
             on_progress(len(jobs) - len(pending), _seconds_left(store, pending, processes))
     finally:
         for worker in workers:
