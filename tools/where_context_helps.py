@@ -3,8 +3,8 @@
 Run: python tools/where_context_helps.py [--datasets cora citeseer cora_ml] [--labels 20] [--splits 10] [--out results]
 
 Both are trained on the same splits as in Table 1, and their test nodes are sorted by how many neighbours they have, how
-many of these are of their own class, and how far the nearest training node is. A split that is in
-`where_context_helps.jsonl` is not done again.
+many of these are of their own class, how far the nearest training node is, and how large their class is. A split that
+is in `where_context_helps.jsonl` is not done again.
 """
 
 import argparse
@@ -44,6 +44,9 @@ def kinds(edge_index: NDArray[np.int64], classes: NDArray[np.int64], train: NDAr
     share = own / np.maximum(neighbours, 1)
     graph = sparse.csr_matrix((np.ones(len(source)), (source, target)), shape=(nodes, nodes))
     hops = dijkstra(graph, indices=train, unweighted=True, min_only=True)
+    # The place of a node's class among the classes by size, from the smallest on.
+    rank = np.argsort(np.argsort(np.bincount(classes), kind="stable"))[classes]
+    largest = rank.max() - rank
     return {
         "all test nodes": np.ones(nodes, dtype=bool),
         "1 neighbour": neighbours <= 1,
@@ -57,6 +60,9 @@ def kinds(edge_index: NDArray[np.int64], classes: NDArray[np.int64], train: NDAr
         "2 steps": hops == 2,
         "3 steps": hops == 3,
         "4 steps or more": hops >= 4,
+        "of the two smallest classes": rank < 2,
+        "of the two largest classes": (largest < 2) & (rank >= 2),
+        "of the other classes": (rank >= 2) & (largest >= 2),
     }
 
 

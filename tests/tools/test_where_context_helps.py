@@ -8,6 +8,7 @@ tool = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "where_context_h
 # 0 - 1 - 2 - 3 - 4, and 5 by itself; node 0 is the only training node.
 EDGES = np.array([[0, 1, 1, 2, 2, 3, 3, 4], [1, 0, 2, 1, 3, 2, 4, 3]])
 CLASSES = np.array([0, 0, 0, 1, 1, 1])
+SIZES = np.repeat(np.arange(5), [3, 9, 1, 5, 7])
 
 
 def test_kinds_by_hand():
@@ -25,7 +26,17 @@ def test_kinds_by_hand():
         "2 steps": [2],
         "3 steps": [3],
         "4 steps or more": [4, 5],
+        "of the two smallest classes": [0, 1, 2, 3, 4, 5],
+        "of the two largest classes": [],
+        "of the other classes": [],
     }
+
+
+def test_classes_by_size():
+    found = tool["kinds"](np.empty((2, 0), dtype=np.int64), SIZES, np.array([0]))
+    assert set(SIZES[found["of the two smallest classes"]]) == {0, 2}
+    assert set(SIZES[found["of the two largest classes"]]) == {1, 4}
+    assert set(SIZES[found["of the other classes"]]) == {3}
 
 
 def test_the_table_by_hand():
@@ -44,9 +55,8 @@ def test_a_split_of_a_small_graph():
     cell = tool["Cell"]("synthetic:nodes=240,degree=4,classes=2,features=16", 5, 0)
     found = tool["measured"](cell, None)
     assert found["all test nodes"]["nodes"] == 240 - 2 * (5 + 20)
-    for sort in (1, 5, 8):
-        ends = {1: 5, 5: 8, 8: 12}[sort]
-        parts = list(found.values())[sort:ends]
+    for start, stop in ((1, 5), (5, 8), (8, 12), (12, 15)):
+        parts = list(found.values())[start:stop]
         for key in ("nodes", "gat", "cagat"):
             assert sum(part[key] for part in parts) == found["all test nodes"][key]
     assert 0.5 < found["all test nodes"]["cagat"] / 190 <= 1
