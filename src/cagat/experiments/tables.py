@@ -57,6 +57,7 @@ def rival(entry: Entry, entries: list[Entry], method: str) -> Entry | None:
 
 
 def _csv(experiment: Experiment, entries: list[Entry]) -> str:
+    # With more places than anybody shows, so that what is rounded from here is not rounded twice.
     keys = sorted({key for entry in entries for key, _ in entry.row.changes})
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator="\n")
@@ -69,7 +70,7 @@ def _csv(experiment: Experiment, entries: list[Entry]) -> str:
         differences = [_difference(entry, entries, method) for method in RIVALS]
         writer.writerow([
             entry.row.method, entry.row.preset, *(changes.get(key, "") for key in keys), entry.dataset, entry.labels,
-            f"{entry.mean:.2f}", f"{entry.std:.2f}", len(entry.accuracies), entry.failed,
+            f"{entry.mean:.4f}", f"{entry.std:.4f}", len(entry.accuracies), entry.failed,
             *((published.mean, published.std) if published else ("", "")),
             *(end for difference in differences for end in _ends(difference)),
         ])  # fmt: skip
@@ -77,7 +78,7 @@ def _csv(experiment: Experiment, entries: list[Entry]) -> str:
 
 
 def _ends(difference: Difference | None) -> list[str]:
-    return [f"{value:.2f}" for value in difference[:3]] if difference else ["", "", ""]
+    return [f"{value:.4f}" for value in difference[:3]] if difference else ["", "", ""]
 
 
 def _difference(entry: Entry, entries: list[Entry], method: str) -> Difference | None:
