@@ -239,8 +239,8 @@ def test_numbers_of_the_table(store, tmp_path):
     rows = list(csv.DictReader((tmp_path / "small.csv").open()))
     assert [row["method"] for row in rows] == ["cagat", "gat"]
     values = [100 * store.found(job)["test_accuracy"] for job in SMALL.jobs() if job.method == "cagat"]
-    assert rows[0]["mean"] == f"{statistics.fmean(values):.2f}"
-    assert rows[0]["std"] == f"{statistics.stdev(values):.2f}"
+    assert rows[0]["mean"] == f"{statistics.fmean(values):.4f}"
+    assert rows[0]["std"] == f"{statistics.stdev(values):.4f}"
     assert (rows[0]["n"], rows[0]["labels_per_class"]) == ("2", "5")
     text = (tmp_path / "small.md").read_text()
     assert "cagat reproduce small" in text
