@@ -276,6 +276,20 @@ def test_table1_puts_the_papers_figures_and_gat_beside(tmp_path):
     assert "less GAT, paired" in (tmp_path / "table1.md").read_text()
 
 
+def test_a_table_that_is_too_wide_becomes_one_for_each_graph(tmp_path):
+    graphs, labels = ("cora", "cora:added=50", "citeseer"), (1, 2, 3)
+    experiment = Experiment("wide", "W", (Row("gat", "authors"),), graphs, labels)
+    found = [Entry(row, graph, count, {0: 50.0}, 0) for row in experiment.rows for graph in graphs for count in labels]
+    write_tables(experiment, found, tmp_path, "c")
+    heads = [line for line in (tmp_path / "wide.md").read_text().splitlines() if line.startswith("| method")]
+    assert [head.count("label") for head in heads] == [6, 3]
+    assert "| cora, 1 label | cora, 2 labels |" in heads[0]
+    assert "| citeseer, 3 labels |" in heads[1]
+    assert (tmp_path / "wide.html").read_text().count("<table>") == 2
+    write_tables(experiment, found[:8], tmp_path, "c")
+    assert (tmp_path / "wide.html").read_text().count("<table>") == 1
+
+
 def test_figures(tmp_path):
     curves = replace(figure1(), datasets=(GRAPH,), labels=(5,), splits=2)
     curves = replace(curves, rows=tuple(replace(row, changes=SHORT) for row in curves.rows))

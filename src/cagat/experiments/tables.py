@@ -86,16 +86,29 @@ def _difference(entry: Entry, entries: list[Entry], method: str) -> Difference |
     return None if other is None else entry.minus(other)
 
 
-def _table(experiment: Experiment, entries: list[Entry]) -> Table:
-    """The table that people read: a line a configuration, a column a graph and labels."""
-    by_place = {(entry.row, entry.dataset, entry.labels): entry for entry in entries}
+_MOST_COLUMNS = 8
+
+
+def _tables(experiment: Experiment, entries: list[Entry]) -> list[Table]:
+    """The tables that people read: one, or if it were too wide one for each graph and what was made of it."""
     places = [
         (dataset, labels)
         for dataset in experiment.datasets
         for labels in experiment.labels
         if any((entry.dataset, entry.labels) == (dataset, labels) for entry in entries)
     ]
-    head = ["method", "preset", *(f"{dataset}, {labels} labels" for dataset, labels in places)]
+    if len(places) <= _MOST_COLUMNS:
+        return [_table(experiment, entries, places)]
+    names = dict.fromkeys(dataset.partition(":")[0] for dataset, _ in places)
+    return [
+        _table(experiment, entries, [place for place in places if place[0].partition(":")[0] == name]) for name in names
+    ]
+
+
+def _table(experiment: Experiment, entries: list[Entry], places: Sequence[tuple[str, int]]) -> Table:
+    """A line a configuration, a column a graph and labels."""
+    by_place = {(entry.row, entry.dataset, entry.labels): entry for entry in entries}
+    head = ["method", "preset", *(f"{dataset}, {labels} label{'s' * (labels != 1)}" for dataset, labels in places)]
     lines = []
     for row in experiment.rows:
         cells = [by_place.get((row, *place)) for place in places]
@@ -152,14 +165,14 @@ _NOTE = (
 
 def _markdown(experiment: Experiment, entries: list[Entry], command: str, drawn: list[Path]) -> str:
     images = [f"![{experiment.title}]({path.name})" for path in drawn]
-    parts = [f"# {experiment.title}", _NOTE, _table(experiment, entries).markdown(), *images, source_line(command)]
+    tables = [table.markdown() for table in _tables(experiment, entries)]
+    parts = [f"# {experiment.title}", _NOTE, *tables, *images, source_line(command)]
     return "\n\n".join(parts) + "\n"
 
 
 def _html(experiment: Experiment, entries: list[Entry], command: str, drawn: list[Path]) -> str:
     images = [inline_svg(path.read_text(encoding="utf-8")) for path in drawn]
-    cards = "\n".join(
-        f'<section class="card">{part}</section>' for part in (_table(experiment, entries).html(), *images)
-    )
+    tables = [table.html() for table in _tables(experiment, entries)]
+    cards = "\n".join(f'<section class="card">{part}</section>' for part in (*tables, *images))
     source = html.escape(source_line(command))
     return page(experiment.title, f"<p>{html.escape(_NOTE)}</p>\n{cards}\n<footer><p>{source}</p></footer>")
