@@ -2,6 +2,7 @@
 
 import io
 import statistics
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,9 @@ def _means(figure: Any, experiment: Experiment, entries: list[Entry], store: Job
     places = list(dict.fromkeys((entry.dataset, entry.labels) for entry in entries))
     rows = [row for row in experiment.rows if any(entry.row == row for entry in entries)]
     names = [" ".join([row.method, row.preset, *(f"{key}={value}" for key, value in row.changes)]) for row in rows]
-    figure.set_size_inches(3 + 2.6 * len(places), 1.2 + 0.26 * len(rows))
+    lines = [textwrap.wrap(name, 32) for name in names]
+    longest, most = max(len(line) for name in lines for line in name), max(map(len, lines))
+    figure.set_size_inches(0.8 + 0.09 * longest + 2.6 * len(places), 1.2 + (0.1 + 0.16 * most) * len(rows))
     panels = figure.subplots(1, len(places), sharey=True, squeeze=False)[0]
     for (dataset, labels), axes in zip(places, panels, strict=True):
         for entry in entries:
@@ -51,7 +54,7 @@ def _means(figure: Any, experiment: Experiment, entries: list[Entry], store: Job
                 tint = BLUE if entry.row.method == "cagat" else GREY
                 axes.errorbar([entry.mean], [rows.index(entry.row)], xerr=[half], color=tint, marker="o", capsize=3)
         axes.set(title=f"{dataset}, {labels} labels", xlabel="test accuracy, % (95 % interval)")
-    panels[0].set_yticks(range(len(rows)), names)
+    panels[0].set_yticks(range(len(rows)), ["\n".join(name) for name in lines])
     panels[0].set_ylim(len(rows) - 0.5, -0.5)
 
 
