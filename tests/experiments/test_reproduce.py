@@ -306,6 +306,10 @@ def test_figures(tmp_path):
     found = [Entry(row, graph, 5, {0: 50.0, 1: 60.0}, 0) for row in SMALL.rows for graph in noisy.datasets]
     paths += draw(noisy, found, store, tmp_path)
     assert len(paths) == 8
+    before = [path.read_bytes() for path in paths[-2:]]
+    assert [path.read_bytes() for path in draw(noisy, found, store, tmp_path)] == before, (
+        "the same figure, the same file"
+    )
     for path in paths:
         if path.suffix == ".svg":
             xml.etree.ElementTree.parse(path)

@@ -19,6 +19,7 @@ def draw(experiment: Experiment, entries: list[Entry], store: JobStore, director
     painter = painters.get(experiment.name, _means)
     if not entries:
         return []
+    from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -31,7 +32,9 @@ def draw(experiment: Experiment, entries: list[Entry], store: JobStore, director
     paths = []
     for suffix, options in (("png", {"dpi": 150}), ("svg", {"metadata": {"Date": None}})):
         buffer = io.BytesIO()
-        figure.savefig(buffer, format=suffix, **options)
+        # The names within an SVG are drawn at random unless told otherwise, and the same figure should be the same file.
+        with rc_context({"svg.hashsalt": experiment.name}):
+            figure.savefig(buffer, format=suffix, **options)
         path = directory / f"{experiment.name}.{suffix}"
         put_whole(path, buffer.getvalue())
         paths.append(path)
