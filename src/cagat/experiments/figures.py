@@ -32,7 +32,7 @@ def draw(experiment: Experiment, entries: list[Entry], store: JobStore, director
     paths = []
     for suffix, options in (("png", {"dpi": 150}), ("svg", {"metadata": {"Date": None}})):
         buffer = io.BytesIO()
-        # The names within an SVG are drawn at random unless told otherwise, and the same figure should be the same file.
+        # Names within an SVG are drawn at random unless told otherwise; the same figure should be the same file.
         with rc_context({"svg.hashsalt": experiment.name}):
             figure.savefig(buffer, format=suffix, **options)
         path = directory / f"{experiment.name}.{suffix}"
