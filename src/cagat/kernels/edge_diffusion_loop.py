@@ -24,6 +24,7 @@ def edge_diffusion_loop(heads: int) -> compiled:
     # numba keeps compiled code until this file changes; what it calls is in others, whose text it is told here.
     sources = _fingerprint()
 
+    @compiled
     def edge_diffusion(
         rowptr: Any,
         col: Any,
@@ -62,7 +63,7 @@ def edge_diffusion_loop(heads: int) -> compiled:
                 for e in range(index(pointers, p), index(pointers, p + 1)):
                     store(row, index(columns, e) * H, zeros(D, H))
 
-    return compiled(edge_diffusion)
+    return edge_diffusion
 
 
 @cache
