@@ -57,6 +57,9 @@ def _means(figure: Any, experiment: Experiment, entries: list[Entry], store: Job
                 tint = BLUE if entry.row.method == "cagat" else GREY
                 axes.errorbar([entry.mean], [rows.index(entry.row)], xerr=[half], color=tint, marker="o", capsize=3)
         axes.set(title=f"{dataset}, {labels} labels", xlabel="test accuracy, % (95 % interval)")
+        # Intervals over two or three splits reach beyond what accuracies can be.
+        low, high = axes.get_xlim()
+        axes.set_xlim(max(low, 0), min(high, 100))
     panels[0].set_yticks(range(len(rows)), ["\n".join(name) for name in lines])
     panels[0].set_ylim(len(rows) - 0.5, -0.5)
 
