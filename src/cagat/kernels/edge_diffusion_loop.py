@@ -62,6 +62,9 @@ def edge_diffusion_loop(heads: int) -> compiled:
                 p = index(left_columns, f)
                 for e in range(index(pointers, p), index(pointers, p + 1)):
                     store(row, index(columns, e) * H, zeros(D, H))
+        # Only its address has been used: unless it is named here, numba frees it before the loop.
+        if len(rows) > 0:
+            rows[0, 0] = 0
 
     return edge_diffusion
 
