@@ -10,15 +10,15 @@ import numpy as np
 from cagat.kernels import compiled as compiled_module
 from cagat.kernels import lanes as lanes_module
 from cagat.kernels.compiled import compiled
-from cagat.kernels.lanes import index, load, store, tile, zeros
+from cagat.kernels.lanes import index, keep, load, store, tile, zeros
 
 
 @cache
 def edge_diffusion_loop(heads: int) -> compiled:
     """A loop for values of so many heads, a power of two, which are one vector of lanes.
 
-    With a number of heads that is known only when it runs, and with indices that might be negative, it would take three
-    times as long on Cora-ML.
+    With a number of heads that is known only when it runs, and with indices that might be negative, it would take much
+    longer.
     """
     H = heads
     # numba keeps compiled code until this file changes; what it calls is in others, whose text it is told here.
@@ -62,9 +62,7 @@ def edge_diffusion_loop(heads: int) -> compiled:
                 p = index(left_columns, f)
                 for e in range(index(pointers, p), index(pointers, p + 1)):
                     store(row, index(columns, e) * H, zeros(D, H))
-        # Only its address has been used: unless it is named here, numba frees it before the loop.
-        if len(rows) > 0:
-            rows[0, 0] = 0
+        keep(rows)
 
     return edge_diffusion
 

@@ -6,7 +6,8 @@ one value of LLVM's own vector type, as many lanes wide as the caller says; LLVM
 machine has. On Cora and PubMed the products of :mod:`cagat.kernels.row_steps` so take a third to a sixth of the time
 of the plain loops of :mod:`cagat.kernels.numba_kernels` (docs/performance.md).
 
-Memory is told by an address and an offset in elements: an address is a number that a table of steps can hold.
+Memory is told by an address and an offset in elements: an address is a number that a table of steps can hold. It
+keeps nothing alive: a loop that makes an array and uses its address ends with :func:`keep`.
 """
 
 import math
@@ -270,6 +271,16 @@ def prefetch(context: Any, address: Any, offset: Any, dtype: Any, count: Any, ah
         return target.get_dummy_value()
 
     return types.void(types.int64, types.int64, dtype, count, ahead), generate
+
+
+@_intrinsic
+def keep(context: Any, array: Any) -> Any:
+    """Do nothing. numba frees an array after the last place that names it, and this is one."""
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return target.get_dummy_value()
+
+    return types.void(array), generate
 
 
 @_intrinsic

@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import extending, types
 
 from cagat.kernels.compiled import compiled
-from cagat.kernels.lanes import FAR, chosen, fold, index, inlined, load, prefetch, store, tile, zeros
+from cagat.kernels.lanes import FAR, chosen, fold, index, inlined, keep, load, prefetch, store, tile, zeros
 
 LANES = 64
 """Rows are worked on in parts of so many channels, of which there must be a multiple."""
@@ -209,7 +209,7 @@ def judge_shuffled(
             losses[i], slant = _verdict(score[0], False, D)
             gates[i] = slant / D(n)
             _add_row(mine, row, tile(load(gate, i, D, 1), LANES), width, D)
-    kept[0] = 0  # It must live until here.
+    keep(kept)
 
 
 @compiled
