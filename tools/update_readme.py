@@ -8,6 +8,7 @@ nothing is written, and the exit code is 1 if a file does not agree with the res
 
 import argparse
 import csv
+import json
 import re
 import statistics
 import sys
@@ -16,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import performance_table
-from cagat.experiments.experiment import Row, table1, tuned
+from cagat.experiments.experiment import Row, figure2, table1, tuned
 from cagat.experiments.job_store import JobStore
 from cagat.experiments.paper import reported
 from cagat.experiments.summary import entries
@@ -108,6 +109,29 @@ def nearest(results: Path) -> str:
     return _markdown(rows) + "\n"
 
 
+def figure2_gat(results: Path) -> str:
+    """What GAT with its authors' settings reaches on the splits of Figure 2."""
+    curves = entries(figure2(), JobStore(results, "figure2"))
+    seeds = set[int]().union(*(entry.accuracies for entry in curves))
+    [dataset], [labels] = {entry.dataset for entry in curves}, {entry.labels for entry in curves}
+    experiment = table1().restricted(methods=["gat"], datasets=[dataset], labels=[labels])
+    [gat] = [entry for entry in entries(experiment, JobStore(results, "table1")) if entry.row.preset == "authors"]
+    same = replace(gat, accuracies={seed: share for seed, share in gat.accuracies.items() if seed in seeds})
+    return f"GAT with its authors' settings on the same splits: {same.mean:.1f} (n={len(same.accuracies)}).\n"
+
+
+def by_hand(results: Path) -> str:
+    """How many configurations were tried beside the searches, and with how many fits, file by file."""
+    rows = [["file", "model", "configurations", "fits"]]
+    for path in sorted((results / "tuning" / "by_hand").glob("*.jsonl")):
+        tried: dict[str, list[str]] = {}
+        for line in path.read_text(encoding="utf-8").splitlines():
+            config, _ = json.loads(json.loads(line)["key"])
+            tried.setdefault(config["model"], []).append(json.dumps(config, sort_keys=True))
+        rows += [[path.name, model, str(len(set(configs))), str(len(configs))] for model, configs in tried.items()]
+    return _markdown(rows) + "\n"
+
+
 def whole(name: str) -> Callable[[Path], str]:
     """The Markdown that `cagat reproduce` wrote, without its title and its pictures, which lie beside it."""
 
@@ -133,6 +157,8 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "baselines": baselines,
     "untouched": untouched,
     "nearest": nearest,
+    "figure2_gat": figure2_gat,
+    "by_hand": by_hand,
     **{
         name: whole(name)
         for name in ("table1", "table2", "figure1", "figure2", "few_labels", "readings", "noise", "learned", "ablation")

@@ -1,3 +1,4 @@
+import json
 import runpy
 from pathlib import Path
 
@@ -91,3 +92,28 @@ def test_a_whole_table_comes_without_its_title(results):
     found = tool["updated"]("<!-- results: table1 -->\n<!-- end of table1 -->", results)
     assert "| all |" in found
     assert "# Title" not in found
+
+
+def test_gat_is_shown_on_the_splits_of_figure_2(tmp_path):
+    for name, job, share in (
+        ("figure2", Job("cagat", "paper", Cell("cora", 20, 0), (("lam", 0.5),)), 0.80),
+        ("figure2", Job("cagat", "paper", Cell("cora", 20, 1), (("lam", 0.5),)), 0.80),
+        ("table1", Job("gat", "authors", Cell("cora", 20, 0)), 0.82),
+        ("table1", Job("gat", "authors", Cell("cora", 20, 1)), 0.84),
+        ("table1", Job("gat", "authors", Cell("cora", 20, 2)), 0.10),
+    ):
+        tool["JobStore"](tmp_path, name).records.add(job.asked(), {"test_accuracy": share, "seconds": 1})
+    found = tool["updated"]("<!-- results: figure2_gat -->\n<!-- end of figure2_gat -->", tmp_path)
+    assert "on the same splits: 83.0 (n=2)." in found
+
+
+def test_fits_by_hand_are_counted_by_model(tmp_path):
+    keys = [[{"model": "gat", "preset": "tuned"}, ["cora", 10, seed]] for seed in (100, 101)]
+    keys += [[{"model": "cagat", "lam": lam}, ["cora", 10, seed]] for seed in (100, 101) for lam in (0.8, 0.9)]
+    directory = tmp_path / "tuning" / "by_hand"
+    directory.mkdir(parents=True)
+    lines = [json.dumps({"name": "", "key": json.dumps(key), "found": {}}) for key in keys]
+    (directory / "accuracy.jsonl").write_text("\n".join(lines) + "\n")
+    found = tool["updated"]("<!-- results: by_hand -->\n<!-- end of by_hand -->", tmp_path)
+    assert "| accuracy.jsonl | gat | 1 | 2 |" in found
+    assert "| accuracy.jsonl | cagat | 2 | 4 |" in found
