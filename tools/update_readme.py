@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import performance_table
 from cagat.experiments.experiment import Row, figure2, table1, tuned
@@ -120,6 +121,28 @@ def figure2_gat(results: Path) -> str:
     return f"GAT with its authors' settings on the same splits: {same.mean:.1f} (n={len(same.accuracies)}).\n"
 
 
+def fit_times(results: Path) -> str:
+    """What a run of Table 1 costs: median seconds of a core and epochs, for all methods that learn by epochs."""
+    experiment = table1()
+    store = JobStore(results, experiment.name)
+    runs: dict[tuple[str, str], dict[str, list[dict[str, Any]]]] = {}
+    for job in experiment.jobs():
+        found = store.found(job)
+        if found is not None and found.get("epochs", 1) > 1:
+            runs.setdefault((job.method, job.preset), {}).setdefault(job.cell.dataset, []).append(found)
+    rows = [["method", "preset", *experiment.datasets]]
+    for (method, preset), by_graph in runs.items():
+        rows.append([method, preset, *(_cost(by_graph.get(dataset, [])) for dataset in experiment.datasets)])
+    return _markdown(rows) + "\n"
+
+
+def _cost(runs: list[dict[str, Any]]) -> str:
+    if not runs:
+        return ""
+    seconds, epochs = (statistics.median(run[key] for run in runs) for key in ("cpu_seconds", "epochs"))
+    return f"{seconds:.1f} s, {epochs:.0f}"
+
+
 def by_hand(results: Path) -> str:
     """How many configurations were tried beside the searches, and with how many fits, file by file."""
     rows = [["file", "model", "configurations", "fits"]]
@@ -158,6 +181,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "untouched": untouched,
     "nearest": nearest,
     "figure2_gat": figure2_gat,
+    "fit_times": fit_times,
     "by_hand": by_hand,
     **{
         name: whole(name)

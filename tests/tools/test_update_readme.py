@@ -107,6 +107,21 @@ def test_gat_is_shown_on_the_splits_of_figure_2(tmp_path):
     assert "on the same splits: 83.0 (n=2)." in found
 
 
+def test_the_cost_of_a_run_is_its_median_by_graph(tmp_path):
+    records = tool["JobStore"](tmp_path, "table1").records
+    for method, preset, labels, seed, seconds, epochs in (
+        ("gat", "tuned", 10, 0, 4.0, 100),
+        ("gat", "tuned", 20, 0, 5.0, 300),
+        ("gat", "tuned", 20, 1, 90.0, 200),
+        ("logreg", "ref", 10, 0, 2.0, 1),
+    ):
+        found = {"test_accuracy": 0.8, "seconds": 1, "cpu_seconds": seconds, "epochs": epochs}
+        records.add(Job(method, preset, Cell("cora", labels, seed)).asked(), found)
+    found = tool["updated"]("<!-- results: fit_times -->\n<!-- end of fit_times -->", tmp_path)
+    assert "| gat | tuned | 5.0 s, 200 |  |  |  |" in found
+    assert "logreg" not in found
+
+
 def test_fits_by_hand_are_counted_by_model(tmp_path):
     keys = [[{"model": "gat", "preset": "tuned"}, ["cora", 10, seed]] for seed in (100, 101)]
     keys += [[{"model": "cagat", "lam": lam}, ["cora", 10, seed]] for seed in (100, 101) for lam in (0.8, 0.9)]
