@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import performance_table
-from cagat.experiments.experiment import Row, figure2, table1, tuned
+from cagat.experiments.experiment import Row, figure2, readings, table1, tuned
 from cagat.experiments.job_store import JobStore
 from cagat.experiments.paper import reported
-from cagat.experiments.summary import entries
+from cagat.experiments.summary import Entry, entries, paired_difference
 from cagat.experiments.tables import RIVALS, rival
+from cagat.models import card
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "docs/reproduction.md", "docs/reliability.md", "docs/performance.md")
@@ -32,6 +33,10 @@ Line = dict[str, str]
 
 FIRST_UNSEEN = 4
 """Accuracies of the splits before this one were looked at before the last search, see docs/reproduction.md."""
+
+
+SWITCHES = ("support", "affinity", "feedback")
+"""What makes a reading of the paper."""
 
 
 def main_table(results: Path) -> str:
@@ -88,26 +93,50 @@ def untouched(results: Path) -> str:
 
 
 def nearest(results: Path) -> str:
-    """How far each reading of the paper lies from its Table 2, the nearest first."""
-    lines = _lines(results / "readings.csv")
-    switches = ("support", "affinity", "feedback")
-    without = {(line["support"], line["feedback"], line["dataset"]): line for line in lines if float(line["xi"]) == 0}
-    apart: dict[tuple[str, ...], list[float]] = {}
-    # Without affinity it does not matter where it would be, and it was run once.
-    for reading in dict.fromkeys(tuple(line[key] for key in switches) for line in lines):
-        support, _, feedback = reading
-        own = [line for line in lines if tuple(line[key] for key in switches) == reading and float(line["xi"]) > 0]
-        own += [line for (*kind, _), line in without.items() if kind == [support, feedback]]
-        for line in own:
-            row = Row("cagat", "paper", (("xi", float(line["xi"])),))
-            published = reported("table2", row, line["dataset"], int(line["labels_per_class"]))
-            if published is not None:
-                apart.setdefault(reading, []).append(float(line["mean"]) - published.mean)
-    rows = [[*switches, "mean distance from Table 2", "mean difference", "figures"]]
-    for reading, found in sorted(apart.items(), key=lambda item: statistics.fmean(map(abs, item[1]))):
-        distance, difference = statistics.fmean(map(abs, found)), statistics.fmean(found)
-        rows.append([*reading, f"{distance:.1f}", f"{difference:+.1f}", str(len(found))])
-    return _markdown(rows) + "\n"
+    """How far each reading of the paper lies from its Table 2, the nearest first, and from the preset's reading."""
+    found: dict[tuple[Any, ...], list[Entry]] = {}
+    for entry in entries(readings(), JobStore(results, "readings")):
+        values = dict(entry.row.changes)
+        # Without affinity it does not matter where it would be, and it was run once.
+        for affinity in ("edges", "full") if values["xi"] == 0 else (values["affinity"],):
+            found.setdefault((values["support"], affinity, values["feedback"]), []).append(entry)
+    found = {reading: own for reading, own in found.items() if any(dict(e.row.changes)["xi"] > 0 for e in own)}
+    own = card("cagat").preset("paper")
+    default = tuple(own[switch] for switch in SWITCHES)
+    ours = _by_split(found[default])
+    head = [*SWITCHES, "mean distance from Table 2", f"with xi={own['xi']:g} only", "mean difference"]
+    rows = []
+    for reading, cells in found.items():
+        apart = [(dict(cell.row.changes)["xi"], cell.mean - _table2(cell)) for cell in cells]
+        at_preset = [abs(points) for xi, points in apart if xi == own["xi"]]
+        less = None if reading == default else paired_difference(_by_split(cells), ours)
+        rows.append(
+            [
+                *map(str, reading),
+                f"{statistics.fmean(abs(points) for _, points in apart):.1f}",
+                f"{statistics.fmean(at_preset):.1f}" if at_preset else "",
+                f"{statistics.fmean(points for _, points in apart):+.1f}",
+                "" if less is None else f"{less.mean:+.1f} [{less.low:+.1f}, {less.high:+.1f}]",
+                str(len(apart)),
+            ]
+        )
+    rows.sort(key=lambda row: float(row[len(SWITCHES)]))
+    return _markdown([[*head, "less the preset's reading, paired", "figures"], *rows]) + "\n"
+
+
+def _table2(entry: Entry) -> float:
+    """What the paper's Table 2 has for the xi of a reading."""
+    row = Row("cagat", "paper", (("xi", dict(entry.row.changes)["xi"]),))
+    published = reported("table2", row, entry.dataset, entry.labels)
+    if published is None:
+        raise ValueError(f"Table 2 has no {row} on {entry.dataset}")
+    return published.mean
+
+
+def _by_split(cells: list[Entry]) -> dict[int, float]:
+    """The mean over cells of the accuracy on each split that all of them have."""
+    seeds = set.intersection(*(set(cell.accuracies) for cell in cells))
+    return {seed: statistics.fmean(cell.accuracies[seed] for cell in cells) for seed in seeds}
 
 
 def figure2_gat(results: Path) -> str:

@@ -64,21 +64,25 @@ def test_untouched_splits_are_those_from_the_fifth_on(tmp_path):
 
 
 def test_the_nearest_reading_comes_first(tmp_path):
-    head = "support,affinity,feedback,xi,dataset,labels_per_class,mean"
-    lines = [
-        "edges,edges,False,0.001,cora,10,71.98",
-        "edges,edges,False,0.0,cora,10,73.02",
-        "full,edges,False,0.0,cora,10,78.02",
-        "full,edges,False,0.001,cora,10,75.98",
-        "full,full,False,0.001,cora,10,76.98",
-    ]
-    (tmp_path / "readings.csv").write_text("\n".join([head, *lines]) + "\n")
+    records = tool["JobStore"](tmp_path, "readings").records
+    for support, affinity, xi, shares in (
+        ("edges", "edges", 0.001, (0.7198, 0.7198)),
+        ("edges", "edges", 0.0, (0.7302, 0.7302)),
+        ("full", "edges", 0.001, (0.7498, 0.7698)),
+        ("full", "edges", 0.0, (0.7802, 0.7802)),
+        ("full", "full", 0.001, (0.7698, 0.7698)),
+    ):
+        changes = (("support", support), ("affinity", affinity), ("feedback", False), ("xi", xi))
+        for seed, share in enumerate(shares):
+            job = Job("cagat", "paper", Cell("cora", 10, seed), changes)
+            records.add(job.asked(), {"test_accuracy": share, "seconds": 1})
     found = tool["updated"]("<!-- results: nearest -->\n<!-- end of nearest -->", tmp_path)
-    # The paper has 77.02 without affinity, which is the same for both places of it, and 77.98 with xi = 0.001.
+    # The paper has 77.02 without affinity, which is the same for both places of it, and 77.98 with xi = 0.001. The
+    # preset has S on all pairs, affinity on edges and no feedback.
     assert [line for line in found.splitlines() if line.startswith(("| full", "| edges"))] == [
-        "| full | full | False | 1.0 | +0.0 | 2 |",
-        "| full | edges | False | 1.5 | -0.5 | 2 |",
-        "| edges | edges | False | 5.0 | -5.0 | 2 |",
+        "| full | full | False | 1.0 | 1.0 | +0.0 | +0.5 [-5.9, +6.9] | 2 |",
+        "| full | edges | False | 1.5 | 2.0 | -0.5 |  | 2 |",
+        "| edges | edges | False | 5.0 | 6.0 | -5.0 | -4.5 [-10.9, +1.9] | 2 |",
     ]
 
 
