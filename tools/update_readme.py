@@ -108,20 +108,21 @@ def nearest(results: Path) -> str:
     rows = []
     for reading, cells in found.items():
         apart = [(dict(cell.row.changes)["xi"], cell.mean - _table2(cell)) for cell in cells]
+        distance = statistics.fmean(abs(points) for _, points in apart)
         at_preset = [abs(points) for xi, points in apart if xi == own["xi"]]
+        difference = statistics.fmean(points for _, points in apart)
         less = None if reading == default else paired_difference(_by_split(cells), ours)
-        rows.append(
-            [
-                *map(str, reading),
-                f"{statistics.fmean(abs(points) for _, points in apart):.1f}",
-                f"{statistics.fmean(at_preset):.1f}" if at_preset else "",
-                f"{statistics.fmean(points for _, points in apart):+.1f}",
-                "" if less is None else f"{less.mean:+.1f} [{less.low:+.1f}, {less.high:+.1f}]",
-                str(len(apart)),
-            ]
-        )
-    rows.sort(key=lambda row: float(row[len(SWITCHES)]))
-    return _markdown([[*head, "less the preset's reading, paired", "figures"], *rows]) + "\n"
+        line = [
+            *map(str, reading),
+            f"{distance:.1f}",
+            f"{statistics.fmean(at_preset):.1f}" if at_preset else "",
+            f"{difference:+.1f}",
+            "" if less is None else f"{less.mean:+.1f} [{less.low:+.1f}, {less.high:+.1f}]",
+            str(len(apart)),
+        ]
+        rows.append((distance, line))
+    nearest_first = [line for _, line in sorted(rows)]
+    return _markdown([[*head, "less the preset's reading, paired", "figures"], *nearest_first]) + "\n"
 
 
 def _table2(entry: Entry) -> float:

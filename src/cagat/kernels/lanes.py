@@ -7,7 +7,7 @@ machine has. On Cora and PubMed the products of :mod:`cagat.kernels.row_steps` s
 of the plain loops of :mod:`cagat.kernels.numba_kernels` (docs/performance.md).
 
 Memory is told by an address and an offset in elements: an address is a number that a table of steps can hold. It
-keeps nothing alive: a loop that makes an array and uses its address ends with :func:`keep`.
+keeps nothing alive: where a loop makes an array and only its address is used after that, :func:`keep` comes last.
 """
 
 import math
@@ -264,10 +264,10 @@ def prefetch(context: Any, address: Any, offset: Any, dtype: Any, count: Any, ah
         byte = ir.IntType(8).as_pointer()
         signature = ir.FunctionType(ir.VoidType(), [byte, _INT32, _INT32, _INT32])
         function = cgutils.get_or_insert_function(builder.module, signature, "llvm.prefetch.p0")  # type: ignore[no-untyped-call]
-        read, keep, data = (ir.Constant(_INT32, flag) for flag in (0, 3 if is_near else 2, 1))
+        flags = [ir.Constant(_INT32, flag) for flag in (0, 3 if is_near else 2, 1)]  # To read, how long, data.
         start = _pointer(builder, arguments, ir.IntType(8), size)
         for line in range(0, bytes_asked, 64):
-            builder.call(function, [builder.gep(start, [ir.Constant(_INT64, line)]), read, keep, data])
+            builder.call(function, [builder.gep(start, [ir.Constant(_INT64, line)]), *flags])
         return target.get_dummy_value()
 
     return types.void(types.int64, types.int64, dtype, count, ahead), generate
