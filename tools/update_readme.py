@@ -185,6 +185,31 @@ def by_hand(results: Path) -> str:
     return _markdown(rows) + "\n"
 
 
+def switches(results: Path) -> str:
+    """What the search over readings and learnt coefficients found on the splits of its finalists, beside the preset."""
+    preset = card("cagat").preset("tuned")
+    keys = ("support", "affinity", "feedback", "normalization", "rounds", "xi", "learn_coefficients")
+    fits: dict[tuple[Any, ...], dict[tuple[Any, ...], float]] = {}
+    for line in (results / "tuning/cagat_switches_finalists/fits.jsonl").read_text(encoding="utf-8").splitlines():
+        record = json.loads(line)
+        asked = record["asked"]
+        if asked["xi"] == 0:
+            asked["affinity"] = preset["affinity"]  # It does not matter then.
+        cell = (asked["dataset"], asked["labels"], asked["seed"])
+        fits.setdefault(tuple(asked[key] for key in keys), {})[cell] = 100 * record["found"]["val_accuracy"]
+    own = fits[tuple(preset[key] for key in keys)]
+    rows = []
+    for values, found in sorted(fits.items(), key=lambda item: -statistics.fmean(item[1].values())):
+        changes = ", ".join(f"{key}={value}" for key, value in zip(keys, values, strict=True) if value != preset[key])
+        cells = sorted(found.keys() & own.keys())
+        ours, theirs = ({number: accuracies[cell] for number, cell in enumerate(cells)} for accuracies in (found, own))
+        less = paired_difference(ours, theirs) if changes else None
+        difference = "" if less is None else f"{less.mean:+.2f} [{less.low:+.2f}, {less.high:+.2f}]"
+        mean = statistics.fmean(found.values())
+        rows.append([f"`{changes}`" if changes else "the preset `tuned`", f"{mean:.2f}", difference, str(len(found))])
+    return _markdown([["changed", "validation accuracy", "less the preset, paired", "fits"], *rows]) + "\n"
+
+
 def whole(name: str) -> Callable[[Path], str]:
     """The Markdown that `cagat reproduce` wrote, without its title and its pictures, which lie beside it."""
 
@@ -213,6 +238,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "figure2_gat": figure2_gat,
     "fit_times": fit_times,
     "by_hand": by_hand,
+    "switches": switches,
     **{
         name: whole(name)
         for name in ("table1", "table2", "figure1", "figure2", "few_labels", "readings", "noise", "learned", "ablation")

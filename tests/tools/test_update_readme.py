@@ -136,3 +136,25 @@ def test_fits_by_hand_are_counted_by_model(tmp_path):
     found = tool["updated"]("<!-- results: by_hand -->\n<!-- end of by_hand -->", tmp_path)
     assert "| accuracy.jsonl | gat | 1 | 2 |" in found
     assert "| accuracy.jsonl | cagat | 2 | 4 |" in found
+
+
+def test_a_search_around_the_preset_is_compared_with_it(tmp_path):
+    preset = tool["card"]("cagat").preset("tuned")
+    keys = ("support", "affinity", "feedback", "normalization", "rounds", "xi", "learn_coefficients")
+    lines = []
+    for changes, accuracies in (
+        ({}, (0.70, 0.80)),
+        ({"affinity": "full"}, (0.70, 0.80)),  # The same: the preset has no affinity.
+        ({"rounds": 1, "learn_coefficients": True}, (0.74, 0.82)),
+    ):
+        for seed, accuracy in enumerate(accuracies):
+            asked = {key: preset[key] for key in keys} | changes | {"dataset": "cora", "labels": 10, "seed": seed}
+            lines.append(json.dumps({"asked": asked, "found": {"val_accuracy": accuracy}}))
+    directory = tmp_path / "tuning" / "cagat_switches_finalists"
+    directory.mkdir(parents=True)
+    (directory / "fits.jsonl").write_text("\n".join(lines) + "\n")
+    found = tool["updated"]("<!-- results: switches -->\n<!-- end of switches -->", tmp_path)
+    assert found.splitlines()[4:6] == [
+        "| `rounds=1, learn_coefficients=True` | 78.00 | +3.00 [-9.71, +15.71] | 2 |",
+        "| the preset `tuned` | 75.00 |  | 2 |",
+    ]
