@@ -8,7 +8,6 @@ nothing is written, and the exit code is 1 if a file does not agree with the res
 
 import argparse
 import csv
-import json
 import re
 import statistics
 import sys
@@ -18,11 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import performance_table
+import tuning_tables
 from cagat.experiments.experiment import Row, figure2, readings, table1, tuned
 from cagat.experiments.job_store import JobStore
 from cagat.experiments.paper import reported
 from cagat.experiments.summary import Entry, entries, paired_difference
 from cagat.experiments.tables import RIVALS, rival
+from cagat.look.table import Table
 from cagat.models import card
 
 ROOT = Path(__file__).parents[1]
@@ -44,7 +45,8 @@ def main_table(results: Path) -> str:
     lines = _lines(results / "table1.csv")
     places = list(dict.fromkeys((line["dataset"], line["labels_per_class"]) for line in lines))
     best = {place: max(float(line["mean"]) for line in lines if _place(line) == place) for place in places}
-    rows = [["method", "preset", *(f"{dataset} {labels}" for dataset, labels in places)]]
+    head = ["method", "preset", *(f"{dataset} {labels}" for dataset, labels in places)]
+    rows = []
     for method, preset in dict.fromkeys((line["method"], line["preset"]) for line in lines):
         own = {_place(line): line for line in lines if (line["method"], line["preset"]) == (method, preset)}
         rows.append([method, preset, *(_mean(own.get(place), best[place]) for place in places)])
@@ -55,14 +57,15 @@ def main_table(results: Path) -> str:
     rows.append(["the paper's CaGAT", "", *(published.get(place, "") for place in places)])
     counts = sorted({int(line["n"]) for line in lines})
     splits = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return f"{_markdown(rows)}\n\nMeans over {splits} splits. {_source(results / 'table1.md')}\n"
+    return f"{Table(head, rows, words=2).markdown()}\n\nMeans over {splits} splits. {_source(results / 'table1.md')}\n"
 
 
 def baselines(results: Path) -> str:
     """Cell by cell, how far the best preset of each of our baselines lies above the paper's row."""
     lines = [line for line in _lines(results / "table1.csv") if line["paper_mean"] and line["method"] != "cagat"]
     places = list(dict.fromkeys(map(_place, lines)))
-    rows = [["method", *(f"{dataset} {labels}" for dataset, labels in places)]]
+    head = ["method", *(f"{dataset} {labels}" for dataset, labels in places)]
+    rows = []
     for method in dict.fromkeys(line["method"] for line in lines):
         cells = []
         for place in places:
@@ -70,7 +73,7 @@ def baselines(results: Path) -> str:
             above = max((float(line["mean"]) - float(line["paper_mean"]) for line in here), default=None)
             cells.append("" if above is None else f"{above:+.1f}")
         rows.append([method, *cells])
-    return _markdown(rows) + "\n"
+    return Table(head, rows).markdown() + "\n"
 
 
 def untouched(results: Path) -> str:
@@ -82,14 +85,14 @@ def untouched(results: Path) -> str:
         for entry in found
     ]
     ours = [entry for entry in unseen if entry.row == tuned("cagat")]
-    rows = [["tuned CaGAT", *(f"{entry.dataset} {entry.labels}" for entry in ours)]]
+    head = ["tuned CaGAT", *(f"{entry.dataset} {entry.labels}" for entry in ours)]
+    rows = []
     for method, name in RIVALS.items():
         others = [rival(entry, unseen, method) for entry in ours]
         differences = [None if other is None else entry.minus(other) for entry, other in zip(ours, others, strict=True)]
-        cells = ["" if d is None else f"{d.mean:+.1f} [{d.low:+.1f}, {d.high:+.1f}]" for d in differences]
-        rows.append([f"less {name}, paired", *cells])
+        rows.append([f"less {name}, paired", *("" if d is None else d.text() for d in differences)])
     counts = sorted({len(entry.accuracies) for entry in ours})
-    return f"{_markdown(rows)}\n\nSplits from {FIRST_UNSEEN} on, n = {', '.join(map(str, counts))}.\n"
+    return f"{Table(head, rows).markdown()}\n\nSplits from {FIRST_UNSEEN} on, n = {', '.join(map(str, counts))}.\n"
 
 
 def nearest(results: Path) -> str:
@@ -117,12 +120,13 @@ def nearest(results: Path) -> str:
             f"{distance:.1f}",
             f"{statistics.fmean(at_preset):.1f}" if at_preset else "",
             f"{difference:+.1f}",
-            "" if less is None else f"{less.mean:+.1f} [{less.low:+.1f}, {less.high:+.1f}]",
+            "" if less is None else less.text(),
             str(len(apart)),
         ]
         rows.append((distance, line))
     nearest_first = [line for _, line in sorted(rows)]
-    return _markdown([[*head, "less the preset's reading, paired", "figures"], *nearest_first]) + "\n"
+    head += ["less the preset's reading, paired", "figures"]
+    return Table(head, nearest_first, words=len(SWITCHES)).markdown() + "\n"
 
 
 def _table2(entry: Entry) -> float:
@@ -160,10 +164,11 @@ def fit_times(results: Path) -> str:
         found = store.found(job)
         if found is not None and found.get("epochs", 1) > 1:
             runs.setdefault((job.method, job.preset), {}).setdefault(job.cell.dataset, []).append(found)
-    rows = [["method", "preset", *experiment.datasets]]
-    for (method, preset), by_graph in runs.items():
-        rows.append([method, preset, *(_cost(by_graph.get(dataset, [])) for dataset in experiment.datasets)])
-    return _markdown(rows) + "\n"
+    rows = [
+        [method, preset, *(_cost(by_graph.get(dataset, [])) for dataset in experiment.datasets)]
+        for (method, preset), by_graph in runs.items()
+    ]
+    return Table(["method", "preset", *experiment.datasets], rows, words=2).markdown() + "\n"
 
 
 def _cost(runs: list[dict[str, Any]]) -> str:
@@ -171,43 +176,6 @@ def _cost(runs: list[dict[str, Any]]) -> str:
         return ""
     seconds, epochs = (statistics.median(run[key] for run in runs) for key in ("cpu_seconds", "epochs"))
     return f"{seconds:.1f} s, {epochs:.0f}"
-
-
-def by_hand(results: Path) -> str:
-    """How many configurations were tried beside the searches, and with how many fits, file by file."""
-    rows = [["file", "model", "configurations", "fits"]]
-    for path in sorted((results / "tuning" / "by_hand").glob("*.jsonl")):
-        tried: dict[str, list[str]] = {}
-        for line in path.read_text(encoding="utf-8").splitlines():
-            config, _ = json.loads(json.loads(line)["key"])
-            tried.setdefault(config["model"], []).append(json.dumps(config, sort_keys=True))
-        rows += [[path.name, model, str(len(set(configs))), str(len(configs))] for model, configs in tried.items()]
-    return _markdown(rows) + "\n"
-
-
-def switches(results: Path) -> str:
-    """What the search over readings and learnt coefficients found on the splits of its finalists, beside the preset."""
-    preset = card("cagat").preset("tuned")
-    keys = ("support", "affinity", "feedback", "normalization", "rounds", "xi", "learn_coefficients")
-    fits: dict[tuple[Any, ...], dict[tuple[Any, ...], float]] = {}
-    for line in (results / "tuning/cagat_switches_finalists/fits.jsonl").read_text(encoding="utf-8").splitlines():
-        record = json.loads(line)
-        asked = record["asked"]
-        if asked["xi"] == 0:
-            asked["affinity"] = preset["affinity"]  # It does not matter then.
-        cell = (asked["dataset"], asked["labels"], asked["seed"])
-        fits.setdefault(tuple(asked[key] for key in keys), {})[cell] = 100 * record["found"]["val_accuracy"]
-    own = fits[tuple(preset[key] for key in keys)]
-    rows = []
-    for values, found in sorted(fits.items(), key=lambda item: -statistics.fmean(item[1].values())):
-        changes = ", ".join(f"{key}={value}" for key, value in zip(keys, values, strict=True) if value != preset[key])
-        cells = sorted(found.keys() & own.keys())
-        ours, theirs = ({number: accuracies[cell] for number, cell in enumerate(cells)} for accuracies in (found, own))
-        less = paired_difference(ours, theirs) if changes else None
-        difference = "" if less is None else f"{less.mean:+.2f} [{less.low:+.2f}, {less.high:+.2f}]"
-        mean = statistics.fmean(found.values())
-        rows.append([f"`{changes}`" if changes else "the preset `tuned`", f"{mean:.2f}", difference, str(len(found))])
-    return _markdown([["changed", "validation accuracy", "less the preset, paired", "fits"], *rows]) + "\n"
 
 
 def whole(name: str) -> Callable[[Path], str]:
@@ -237,8 +205,9 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "nearest": nearest,
     "figure2_gat": figure2_gat,
     "fit_times": fit_times,
-    "by_hand": by_hand,
-    "switches": switches,
+    "by_hand": tuning_tables.by_hand,
+    "calibrated": tuning_tables.calibrated,
+    "switches": tuning_tables.switches,
     **{
         name: whole(name)
         for name in ("table1", "table2", "figure1", "figure2", "few_labels", "readings", "noise", "learned", "ablation")
@@ -281,11 +250,6 @@ def _less(line: Line | None, other: str) -> str:
 def _source(path: Path) -> str:
     """Who wrote a table, when and with what: the last line of its Markdown."""
     return path.read_text(encoding="utf-8").strip().splitlines()[-1]
-
-
-def _markdown(rows: list[list[str]]) -> str:
-    head, *rest = rows
-    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rest])
 
 
 def main() -> int:

@@ -101,7 +101,7 @@ def table(records: dict[str, dict[int, dict[str, Any]]]) -> Table:
             line += [
                 f"{100 * sum(found['nodes'] for found in counts.values()) / total:.0f} %",
                 f"{statistics.fmean(percent['gat'].values()):.1f}" if counts else "",
-                f"{difference.mean:+.1f} [{difference.low:+.1f}, {difference.high:+.1f}]" if difference else "",
+                difference.text() if difference else "",
             ]
         lines.append(line)
     return Table(head, lines, words=1)

@@ -158,3 +158,22 @@ def test_a_search_around_the_preset_is_compared_with_it(tmp_path):
         "| `rounds=1, learn_coefficients=True` | 78.00 | +3.00 [-9.71, +15.71] | 2 |",
         "| the preset `tuned` | 75.00 |  | 2 |",
     ]
+
+
+def test_the_first_presets_are_compared_on_fits_that_both_have(tmp_path):
+    directory = tmp_path / "tuning" / "by_hand"
+    directory.mkdir(parents=True)
+    lines = []
+    for model, preset, seed, loss in (
+        ("cagat", "tuned", 105, 0.8),
+        ("gat", "tuned", 105, 1.0),
+        ("cagat", "tuned", 106, 5.0),  # GAT was not fitted there,
+        ("gat", "authors", 106, 5.0),  # but with other settings,
+        ("cagat", "tuned", 100, 5.0),  # and this split was searched on.
+        ("gat", "tuned", 100, 5.0),
+    ):
+        key = json.dumps([{"model": model, "preset": preset}, ["cora", 10, seed]])
+        lines.append(json.dumps({"name": "", "key": key, "found": {"acc": 0.5, "loss": loss, "nll": loss / 2}}))
+    (directory / "calibrated.jsonl").write_text("\n".join(lines) + "\n")
+    found = tool["updated"]("<!-- results: calibrated -->\n<!-- end of calibrated -->", tmp_path)
+    assert found.splitlines()[4:6] == ["| cagat | 50.0 | 0.80 | 0.40 | 1 |", "| gat | 50.0 | 1.00 | 0.50 | 1 |"]

@@ -20,6 +20,10 @@ class Difference(NamedTuple):
     high: float
     n: int
 
+    def text(self, digits: int = 1) -> str:
+        """The difference and, in brackets, its interval."""
+        return f"{self.mean:+.{digits}f} [{self.low:+.{digits}f}, {self.high:+.{digits}f}]"
+
 
 @dataclass(frozen=True)
 class Entry:

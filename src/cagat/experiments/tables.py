@@ -154,7 +154,7 @@ def _cell(entry: Entry | None) -> str:
 
 
 def _interval(difference: Difference | None) -> str:
-    return "" if difference is None else f"{difference.mean:+.1f} [{difference.low:+.1f}, {difference.high:+.1f}]"
+    return "" if difference is None else difference.text()
 
 
 _NOTE = (

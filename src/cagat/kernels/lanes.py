@@ -34,7 +34,7 @@ rows come at not much more than half the speed with the first of that with the s
 """
 
 
-def _intrinsic(function: Callable[..., Any]) -> Any:
+def intrinsic(function: Callable[..., Any]) -> Any:
     """Make compiled code call what a function generates, which is told the types and the constants of its arguments."""
     return extending.intrinsic(prefer_literal=True)(function)
 
@@ -85,7 +85,7 @@ def _shuffle(builder: Any, lanes: Any, places: list[int]) -> Any:
     return builder.shuffle_vector(lanes, lanes, ir.Constant(ir.VectorType(_INT32, len(places)), places))
 
 
-@_intrinsic
+@intrinsic
 def load(context: Any, address: Any, offset: Any, dtype: Any, count: Any) -> Any:
     """The ``count`` numbers from an offset on."""
     lanes = Lanes(dtype.dtype, _constant(count))
@@ -97,7 +97,7 @@ def load(context: Any, address: Any, offset: Any, dtype: Any, count: Any) -> Any
     return lanes(types.int64, types.int64, dtype, count), generate
 
 
-@_intrinsic
+@intrinsic
 def store(context: Any, address: Any, offset: Any, lanes: Any) -> Any:
     """Write the numbers from an offset on."""
 
@@ -110,7 +110,7 @@ def store(context: Any, address: Any, offset: Any, lanes: Any) -> Any:
     return types.void(types.int64, types.int64, lanes), generate
 
 
-@_intrinsic
+@intrinsic
 def zeros(context: Any, dtype: Any, count: Any) -> Any:
     """As many zeros."""
     lanes = Lanes(dtype.dtype, _constant(count))
@@ -121,7 +121,7 @@ def zeros(context: Any, dtype: Any, count: Any) -> Any:
     return lanes(dtype, count), generate
 
 
-@_intrinsic
+@intrinsic
 def tile(context: Any, lanes: Any, count: Any) -> Any:
     """The same lanes again and again, ``count`` in all; where they fill whole registers this costs nothing."""
     tiled = Lanes(lanes.dtype, _constant(count))
@@ -132,7 +132,7 @@ def tile(context: Any, lanes: Any, count: Any) -> Any:
     return tiled(lanes, count), generate
 
 
-@_intrinsic
+@intrinsic
 def fold(context: Any, lanes: Any, count: Any) -> Any:
     """The transpose of :func:`tile`: the sum of all blocks of ``count`` lanes; both counts are powers of two."""
     folded = Lanes(lanes.dtype, _constant(count))
@@ -149,7 +149,7 @@ def fold(context: Any, lanes: Any, count: Any) -> Any:
     return folded(lanes, count), generate
 
 
-@_intrinsic
+@intrinsic
 def turned(context: Any, lanes: Any, columns: Any) -> Any:
     """The transpose of a small matrix that stands row by row in the lanes."""
     width = _constant(columns)
@@ -162,7 +162,7 @@ def turned(context: Any, lanes: Any, columns: Any) -> Any:
 
 
 def _elementwise(name: str) -> Any:
-    @_intrinsic
+    @intrinsic
     def apply(context: Any, a: Any, b: Any) -> Any:
         def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             return getattr(builder, name)(*arguments, flags=FAST_MATH)
@@ -182,7 +182,7 @@ compiled_as(operator.sub, lambda a, b: (lambda a, b: _subtract(a, b)) if isinsta
 compiled_as(operator.truediv, lambda a, b: (lambda a, b: _divide(a, b)) if isinstance(a, Lanes) and a == b else None)
 
 
-@_intrinsic
+@intrinsic
 def chosen(context: Any, condition: Any, a: Any, b: Any, yes: Any, no: Any) -> Any:
     """Lane by lane ``yes`` where a < b or where a <= b, as the condition says, else ``no``; NaN is neither."""
     predicate = {0: "<", 1: "<="}[_constant(condition)]
@@ -202,7 +202,7 @@ _MANTISSA_BITS = {types.float32: 23, types.float64: 52}
 _LN2 = {types.float32: (0.693359375, -2.12194440e-4), types.float64: (0.6931471803691238, 1.9082149292705877e-10)}
 
 
-@_intrinsic
+@intrinsic
 def exp(context: Any, lanes: Any) -> Any:
     """The exponential of numbers that are not positive. LLVM would call the C library for each lane."""
     dtype = lanes.dtype
@@ -239,7 +239,7 @@ def exp(context: Any, lanes: Any) -> Any:
     return lanes(lanes), generate
 
 
-@_intrinsic
+@intrinsic
 def index(context: Any, address: Any, offset: Any) -> Any:
     """One of the 32-bit indices of a pattern."""
 
@@ -249,7 +249,7 @@ def index(context: Any, address: Any, offset: Any) -> Any:
     return types.int64(types.int64, types.int64), generate
 
 
-@_intrinsic
+@intrinsic
 def prefetch(context: Any, address: Any, offset: Any, dtype: Any, count: Any, ahead: Any) -> Any:
     """Ask for ``count`` numbers that will be loaded ``ahead`` entries later.
 
@@ -273,7 +273,7 @@ def prefetch(context: Any, address: Any, offset: Any, dtype: Any, count: Any, ah
     return types.void(types.int64, types.int64, dtype, count, ahead), generate
 
 
-@_intrinsic
+@intrinsic
 def keep(context: Any, array: Any) -> Any:
     """Do nothing. numba frees an array after the last place that names it, and this is one."""
 
@@ -283,7 +283,7 @@ def keep(context: Any, array: Any) -> Any:
     return types.void(array), generate
 
 
-@_intrinsic
+@intrinsic
 def fetch_add(context: Any, address: Any, offset: Any, amount: Any) -> Any:
     """Add to a 64-bit counter that threads share; what it was before."""
 
@@ -294,7 +294,7 @@ def fetch_add(context: Any, address: Any, offset: Any, amount: Any) -> Any:
     return types.int64(types.int64, types.int64, types.int64), generate
 
 
-@_intrinsic
+@intrinsic
 def read(context: Any, address: Any, offset: Any) -> Any:
     """A 64-bit counter that threads share; what they wrote before they changed it can be seen from then on."""
 
@@ -304,7 +304,7 @@ def read(context: Any, address: Any, offset: Any) -> Any:
     return types.int64(types.int64, types.int64), generate
 
 
-@_intrinsic
+@intrinsic
 def give_way(context: Any) -> Any:
     """Let other threads have this core; where the system has no such call, do nothing."""
 
@@ -318,7 +318,7 @@ def give_way(context: Any) -> Any:
     return types.void(), generate
 
 
-@_intrinsic
+@intrinsic
 def pause(context: Any) -> Any:
     """Spend a moment without taking instructions from another thread of the same core, where the machine can."""
 

@@ -10,10 +10,10 @@ from typing import Any
 import numba
 import numpy as np
 from llvmlite import ir
-from numba import extending, types
+from numba import types
 
 from cagat.kernels.compiled import compiled
-from cagat.kernels.lanes import FAR, chosen, fold, index, inlined, keep, load, prefetch, store, tile, zeros
+from cagat.kernels.lanes import FAR, chosen, fold, index, inlined, intrinsic, keep, load, prefetch, store, tile, zeros
 
 LANES = 64
 """Rows are worked on in parts of so many channels, of which there must be a multiple."""
@@ -31,11 +31,7 @@ def _bits(builder: Any, arguments: Any, count: int) -> Any:
     return builder.inttoptr(builder.add(arguments[0], byte), ir.IntType(count).as_pointer())
 
 
-def _intrinsic(function: Any) -> Any:
-    return extending.intrinsic(function)
-
-
-@_intrinsic
+@intrinsic
 def _store_signs(context: Any, address: Any, offset: Any, lanes: Any) -> Any:
     """Write a bit for each lane that says whether it is positive."""
 
@@ -49,7 +45,7 @@ def _store_signs(context: Any, address: Any, offset: Any, lanes: Any) -> Any:
     return types.void(types.int64, types.int64, lanes), generate
 
 
-@_intrinsic
+@intrinsic
 def _where_positive(context: Any, address: Any, offset: Any, lanes: Any) -> Any:
     """The lanes whose bit is set, and zero in place of the others."""
 
