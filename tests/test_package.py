@@ -26,14 +26,13 @@ MAY_IMPORT = {
     "configs": set(),
     "reference": set(),
     "memory": set(),
-    "bounded_file": set(),
-    "whole_file": set(),
+    "files": set(),
     "zip_seal": set(),
     "errors": set(),
-    "look": set(),
+    "style": set(),
     "cli": {"distributed", "explore", "experiments", "training", "models", "nn", "diffusion", "kernels", "data"},
 }
-EVERYWHERE = {"bounded_file", "errors", "look", "memory", "whole_file", "zip_seal"}
+EVERYWHERE = {"errors", "files", "memory", "style", "zip_seal"}
 
 
 def rooms_imported_by(source: Path) -> set[str]:

@@ -17,8 +17,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from cagat.files import atomic_write
 from cagat.training import Run, TrainConfig
-from cagat.whole_file import put_whole
 
 
 def run(values: dict[str, Any]) -> dict[str, Any]:
@@ -81,9 +81,9 @@ def main() -> None:
                 continue
             values = {"dataset": arguments.dataset, "data_dir": arguments.data_dir, "seed": seed, "threads": 1}
             runs[name].append(run({**values, **changes}))
-            put_whole(out, json.dumps(summary(arguments, runs), indent=1) + "\n")
+            atomic_write(out, json.dumps(summary(arguments, runs), indent=1) + "\n")
             print(name, runs[name][-1], flush=True)
-    put_whole(out, json.dumps(summary(arguments, runs), indent=1) + "\n")
+    atomic_write(out, json.dumps(summary(arguments, runs), indent=1) + "\n")
 
 
 if __name__ == "__main__":

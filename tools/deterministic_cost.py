@@ -18,10 +18,10 @@ from pathlib import Path
 
 import torch
 
+from cagat.files import atomic_write
 from cagat.training import TrainConfig, Trainer
 from cagat.training.compute import computing
 from cagat.training.problem import Problem, fresh_model
-from cagat.whole_file import put_whole
 from fault_kinds.report import facts, today
 
 RESULTS = Path(__file__).parents[1] / "results" / "deterministic_cost.json"
@@ -65,7 +65,7 @@ def main() -> None:
         print(f"{dataset}, {threads} threads: {middle:.2f} times an epoch ({low:.2f} to {high:.2f})", flush=True)
     command = " ".join(["python tools/deterministic_cost.py", *sys.argv[1:]])
     found_all = {"command": command, "date": today(), "load": os.getloadavg()[0], "versions": facts(), "rows": rows}
-    put_whole(RESULTS, json.dumps(found_all, indent=2) + "\n")
+    atomic_write(RESULTS, json.dumps(found_all, indent=2) + "\n")
 
 
 if __name__ == "__main__":

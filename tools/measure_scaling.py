@@ -27,13 +27,13 @@ import torch
 
 from cagat import CSRGraph, data
 from cagat.distributed import Halo, World, metis_parts
+from cagat.files import atomic_write
 from cagat.models import create
 from cagat.training import TrainConfig
 from cagat.training.compute import computing
 from cagat.training.plans.forecast import forecast
 from cagat.training.problem import Problem
 from cagat.training.trainer_for import trainer_for
-from cagat.whole_file import put_whole
 
 FEATURES, CLASSES = 64, 8
 EPOCHS = 5
@@ -76,7 +76,7 @@ def train(nodes: int, parallel: str | None, out: Path) -> None:
             "ranks": None if report is None else report["ranks"],
         }
         if world.is_first:
-            put_whole(out, json.dumps(found))
+            atomic_write(out, json.dumps(found))
 
 
 def batches_on_a_large_graph() -> dict[str, Any]:
@@ -176,7 +176,7 @@ def main() -> None:
         train(arguments.nodes, arguments.train or None, arguments.out)
         return
     if arguments.large:
-        put_whole(arguments.out, json.dumps({**head(), **batches_on_a_large_graph()}, indent=1) + "\n")
+        atomic_write(arguments.out, json.dumps({**head(), **batches_on_a_large_graph()}, indent=1) + "\n")
         return
     small, large = arguments.nodes // 2, arguments.nodes
     runs = {
@@ -203,7 +203,7 @@ def main() -> None:
         "constants": constants,
         "estimate": estimate(constants, 64, 1e8, 1e9),
     }
-    put_whole(arguments.out, json.dumps(found, indent=1) + "\n")
+    atomic_write(arguments.out, json.dumps(found, indent=1) + "\n")
     print(json.dumps(found, indent=1))
 
 

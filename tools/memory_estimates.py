@@ -20,8 +20,8 @@ from unittest import mock
 import torch
 
 from cagat import CaGATConv, reference
+from cagat.files import atomic_write
 from cagat.kernels import CSRGraph, torch_products
-from cagat.whole_file import put_whole
 from fault_kinds.forked import Forked
 from fault_kinds.peak_memory import forget_peak, held_bytes, peak_bytes
 from fault_kinds.report import facts, today
@@ -128,7 +128,7 @@ def main() -> None:
             rows.append(measured(name, size))
             print("{work}, {size}: estimate {estimate}, peak {peak}, ratio {ratio}".format(**rows[-1]), flush=True)
     command = " ".join(["python tools/memory_estimates.py", *sys.argv[1:]])
-    put_whole(
+    atomic_write(
         RESULTS, json.dumps({"command": command, "date": today(), "versions": facts(), "rows": rows}, indent=2) + "\n"
     )
     lines = ["| work | size | estimate, MiB | peak, MiB | ratio |", "|---|--:|--:|--:|--:|"]
@@ -136,7 +136,7 @@ def main() -> None:
         f"| {row['work']} | {row['size']} | {row['estimate'] >> 20} | {row['peak'] >> 20} | {row['ratio']:.2f} |"
         for row in rows
     ]
-    put_whole(RESULTS.with_suffix(".md"), "\n".join([*lines, "", f"Written by `{command}` on {today()}.", ""]))
+    atomic_write(RESULTS.with_suffix(".md"), "\n".join([*lines, "", f"Written by `{command}` on {today()}.", ""]))
     off = [row for row in rows if abs(row["ratio"] - 1) > WITHIN]
     print(f"{len(rows) - len(off)} passed, {len(off)} failed")
     sys.exit(bool(off))

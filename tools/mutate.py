@@ -23,7 +23,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from cagat.whole_file import put_whole
+from cagat.files import atomic_write
 from fault_kinds.report import facts, today
 
 ROOT = Path(__file__).parents[1]
@@ -157,7 +157,7 @@ def main() -> None:
                 "score": round(killed / len(tried), 3),
                 "tried": tried,
             }
-            put_whole(RESULTS, json.dumps(found, indent=2) + "\n")
+            atomic_write(RESULTS, json.dumps(found, indent=2) + "\n")
     print(f"{killed} of {len(tried)} killed, of {len(every)} mutations in all")
 
 

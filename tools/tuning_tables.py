@@ -7,8 +7,8 @@ from typing import Any
 
 from cagat.experiments.records import Records
 from cagat.experiments.summary import paired_difference
-from cagat.look.table import Table
 from cagat.models import card
+from cagat.style import Table
 
 SWITCHES = ("support", "affinity", "feedback", "normalization", "rounds", "xi", "learn_coefficients")
 """What the last search changed of the preset."""

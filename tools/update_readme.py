@@ -23,8 +23,8 @@ from cagat.experiments.job_store import JobStore
 from cagat.experiments.paper import reported
 from cagat.experiments.summary import Entry, entries, paired_difference
 from cagat.experiments.tables import RIVALS, rival
-from cagat.look.table import Table
 from cagat.models import card
+from cagat.style import Table
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "docs/reproduction.md", "docs/reliability.md", "docs/performance.md")

@@ -25,10 +25,9 @@ from cagat.experiments.experiment import tuned
 from cagat.experiments.job import Job
 from cagat.experiments.records import Records
 from cagat.experiments.summary import paired_difference
-from cagat.look.page import source_line
-from cagat.look.table import Table
+from cagat.files import atomic_write
+from cagat.style import Table, source_line
 from cagat.training.compute import computing
-from cagat.whole_file import put_whole
 
 METHODS = ("gat", "cagat")
 NAME = "where_context_helps"
@@ -136,7 +135,8 @@ def main() -> None:
         "splits; differences are paired, with their 95 % interval."
     )
     command = shlex.join(["python", *sys.argv])
-    put_whole(arguments.out / f"{NAME}.md", "\n\n".join([table(found).markdown(), note, source_line(command)]) + "\n")
+    text = "\n\n".join([table(found).markdown(), note, source_line(command)]) + "\n"
+    atomic_write(arguments.out / f"{NAME}.md", text)
     print(arguments.out / f"{NAME}.md")
 
 

@@ -13,7 +13,7 @@ from cagat.explore import attention_agreement, write_page
 from cagat.explore.chosen_nodes import chosen_nodes
 from cagat.explore.packed import packed_integers, packed_numbers
 from cagat.explore.subject import Subject
-from cagat.whole_file import WriteError
+from cagat.files import WriteError
 
 
 def unpacked(field):

@@ -10,10 +10,10 @@ import torch
 
 from cagat import data
 from cagat.errors import CagatError, ConfigError, DatasetError
+from cagat.files import WriteError
 from cagat.training import DivergedError, Run, TrainConfig, TrainedRun
 from cagat.training.checkpoint import DamagedFileError, load_checkpoint, previous
 from cagat.training.run_directory import RunDirectory, RunError
-from cagat.whole_file import WriteError
 
 GRAPH = "synthetic:nodes=90,degree=4,classes=3,features=8,seed=0"
 SMALL = {"dataset": GRAPH, "labels": 5, "val_labels": 5, "hidden": 4, "heads": 2, "epochs": 12, "threads": 1}
@@ -190,7 +190,7 @@ def test_a_damaged_checkpoint_does_not_take_the_place_of_the_good_one(unbroken, 
     def full(path, content):
         raise WriteError("the disk is full")
 
-    monkeypatch.setattr("cagat.training.checkpoint.put_whole", full)
+    monkeypatch.setattr("cagat.training.checkpoint.atomic_write", full)
     with pytest.raises(WriteError, match="the disk is full"):
         Run.resume(tmp_path / "run").train()
     monkeypatch.undo()

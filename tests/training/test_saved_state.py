@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from cagat.files import WriteError
 from cagat.training import Run, TrainConfig
 from cagat.training.checkpoint import DamagedFileError, load_checkpoint, previous
-from cagat.whole_file import WriteError
 from cagat.zip_seal import sealed
 
 SMALL = {
@@ -130,7 +130,7 @@ def test_a_foreign_checkpoint_does_not_take_the_place_of_the_good_one(stopped, u
     def full(path, content):
         raise WriteError("the disk is full")
 
-    monkeypatch.setattr("cagat.training.checkpoint.put_whole", full)
+    monkeypatch.setattr("cagat.training.checkpoint.atomic_write", full)
     with pytest.raises(WriteError, match="the disk is full"):
         Run.resume(run).train()
     monkeypatch.undo()

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
 
-from cagat.whole_file import put_whole
+from cagat.files import atomic_write
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ def read_rows(path: Path) -> dict[str, Row]:
 
 def write_rows(path: Path, rows: list[Row]) -> None:
     """Write the rows as JSON, and beside it as a table."""
-    put_whole(path, json.dumps([asdict(row) for row in rows], indent=2) + "\n")
-    put_whole(path.with_suffix(".md"), table(rows))
+    atomic_write(path, json.dumps([asdict(row) for row in rows], indent=2) + "\n")
+    atomic_write(path.with_suffix(".md"), table(rows))
 
 
 def _kinds(row: Row) -> str:

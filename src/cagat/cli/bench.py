@@ -26,7 +26,7 @@ def bench(
     from rich.table import Table
 
     from cagat.errors import CagatError
-    from cagat.whole_file import put_whole
+    from cagat.files import atomic_write
 
     if json_file is not None and not json_file.absolute().parent.is_dir():
         raise CagatError(f"{json_file} cannot be written: there is no directory {json_file.parent}; create it first")
@@ -42,7 +42,7 @@ def bench(
         for row in measure(quick=quick, compare=compare, repeats=repeats, dgl_python=dgl, left_out=left_out.append):
             rows.append(row)
             if json_file is not None:  # After every row, so that an interrupted run is not lost.
-                put_whole(json_file, json.dumps([row.as_dict() | {"run": run} for row in rows], indent=2) + "\n")
+                atomic_write(json_file, json.dumps([row.as_dict() | {"run": run} for row in rows], indent=2) + "\n")
             status.update(f"Measuring; last: {row.case}, {row.threads} threads, {row.ratio:.2f} {row.unit}")
     table = Table(title="ms: median ± quartiles' distance", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("case, and what it is beside")

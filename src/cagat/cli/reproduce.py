@@ -103,7 +103,7 @@ def _reproduce(experiment: "Experiment", out: Path, processes: int, data_dir: st
     from cagat.experiments.summary import entries
     from cagat.experiments.tables import write_tables
     from cagat.experiments.workers import work_through
-    from cagat.whole_file import disk_errors
+    from cagat.files import disk_errors
 
     with disk_errors(out):
         out.mkdir(parents=True, exist_ok=True)

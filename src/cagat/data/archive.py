@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cagat.data.memory import require_memory, require_plausible
 from cagat.errors import DatasetError
-from cagat.whole_file import put_whole
+from cagat.files import atomic_write
 from cagat.zip_seal import is_broken, sealed
 
 _LONGEST_HEADER = 10_000
@@ -96,4 +96,4 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], *, seal: bool =
             member = zipfile.ZipInfo(f"{key}.npy", date_time=(1980, 1, 1, 0, 0, 0))
             member.create_system, member.external_attr = 3, 0o644 << 16
             archive.writestr(member, buffer.getvalue())
-    put_whole(path, sealed(content.getvalue()) if seal else content.getvalue())
+    atomic_write(path, sealed(content.getvalue()) if seal else content.getvalue())

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cagat.bounded_file import read_bounded
 from cagat.data.csr import checked_csr
 from cagat.errors import DatasetError
+from cagat.files import read_bounded
 
 MOST_BYTES = 64 * 2**20
 """Planetoid's files are smaller than this; what is built from a pickle stays within a small multiple of its size."""

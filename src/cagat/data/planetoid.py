@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from cagat.bounded_file import read_bounded
 from cagat.data.array_pickle import MOST_BYTES, read_array_pickle
 from cagat.data.numbers import as_int64
 from cagat.data.raw_graph import RawGraph
 from cagat.errors import DatasetError
+from cagat.files import read_bounded
 
 PARTS = ("x", "y", "tx", "ty", "allx", "ally", "graph", "test.index")
 """The ends of the file names `ind.NAME.*`. `x` and `y` are the first rows of `allx` and `ally`."""

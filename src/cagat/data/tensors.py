@@ -16,7 +16,7 @@ from cagat.data.numbers import as_float32, as_int64
 from cagat.data.raw_graph import Features, RawGraph
 from cagat.data.tensors_seal import METADATA, is_broken, require_short_head, sealed
 from cagat.errors import DatasetError
-from cagat.whole_file import put_whole
+from cagat.files import atomic_write
 
 _REQUIRED = ("edge_index", "labels", "node_names", "class_names", "feature_names", "directed")
 _SPARSE = ("features.data", "features.indices", "features.indptr", "features.shape")
@@ -42,7 +42,7 @@ def write_safetensors(path: Path, graph: RawGraph) -> None:
     for key in ("edge_weight", "edge_attr", "parts"):
         if (value := getattr(graph, key)) is not None:
             tensors[key] = np.ascontiguousarray(value)
-    put_whole(path, sealed(safetensors.numpy.save(tensors, METADATA)))
+    atomic_write(path, sealed(safetensors.numpy.save(tensors, METADATA)))
 
 
 def read_safetensors(path: Path) -> RawGraph:

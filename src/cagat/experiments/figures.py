@@ -9,8 +9,8 @@ from typing import Any
 from cagat.experiments.experiment import Experiment
 from cagat.experiments.job_store import JobStore
 from cagat.experiments.summary import Entry, half_interval
-from cagat.look.palette import BLUE, GREY, SERIES
-from cagat.whole_file import put_whole
+from cagat.files import atomic_write
+from cagat.style import BLUE, GREY, SERIES
 
 
 def draw(experiment: Experiment, entries: list[Entry], store: JobStore, directory: Path) -> list[Path]:
@@ -36,7 +36,7 @@ def draw(experiment: Experiment, entries: list[Entry], store: JobStore, director
         with rc_context({"svg.hashsalt": experiment.name}):
             figure.savefig(buffer, format=suffix, **options)
         path = directory / f"{experiment.name}.{suffix}"
-        put_whole(path, buffer.getvalue())
+        atomic_write(path, buffer.getvalue())
         paths.append(path)
     return paths
 

@@ -13,7 +13,7 @@ import filelock
 from cagat.errors import CagatError
 from cagat.experiments.job import HISTORY, Job, same_work
 from cagat.experiments.records import Records, digest
-from cagat.whole_file import disk_errors
+from cagat.files import disk_errors
 
 _LARGEST = 1e39
 

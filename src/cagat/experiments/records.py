@@ -9,9 +9,8 @@ from typing import Any, BinaryIO
 
 import filelock
 
-from cagat.bounded_file import open_regular, size_of
 from cagat.errors import CagatError
-from cagat.whole_file import disk_errors
+from cagat.files import disk_errors, open_regular, size_of
 
 _LARGEST_BYTES = 2**29  # A thousand records with the losses of ten thousand epochs each.
 

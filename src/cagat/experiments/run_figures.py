@@ -6,7 +6,7 @@ import statistics
 from typing import Any
 
 from cagat.experiments.run_groups import RunGroup
-from cagat.look.palette import colour
+from cagat.style import colour
 
 
 def draw_accuracies(groups: list[RunGroup]) -> str:

@@ -11,9 +11,8 @@ from cagat.errors import CagatError
 from cagat.experiments.run_figures import draw_accuracies, draw_losses
 from cagat.experiments.run_groups import FinishedRun, RunGroup, grouped
 from cagat.experiments.summary import paired_difference
-from cagat.look.page import inline_svg, page, source_line
-from cagat.look.table import Table
-from cagat.whole_file import put_whole
+from cagat.files import atomic_write
+from cagat.style import Table, inline_svg, page, source_line
 
 _ACCURACY = (
     "Test accuracy of each run (points), and the mean with its 95 % interval (Student's t); further right is better."
@@ -50,7 +49,7 @@ def write_run_report(runs: Sequence[Path], out: Path, command: str) -> list[Path
     each = ("Runs", "Every run with the weights of its lowest validation loss.", _each(found))
     images = [stem.with_name(f"{stem.name}-{name}.svg") for name, *_ in pictures]
     for path, (*_, svg) in zip(images, pictures, strict=True):
-        put_whole(path, svg)
+        atomic_write(path, svg)
 
     title = "Report of " + (f"{len(found)} runs" if len(found) > 1 else str(found[0].directory.path.name))
     cards = [_card(*table) for table in tables]
@@ -58,13 +57,13 @@ def write_run_report(runs: Sequence[Path], out: Path, command: str) -> list[Path
     cards.append(_card(*each))
     source = source_line(command)
     body = "\n".join([*cards, f"<footer><p>{html.escape(source)}</p></footer>"])
-    put_whole(stem.with_name(f"{stem.name}.html"), page(title, body))
+    atomic_write(stem.with_name(f"{stem.name}.html"), page(title, body))
 
     sections = [_section(*table) for table in tables]
     for path, (_, heading, caption, _svg) in zip(images, pictures, strict=True):
         sections.append(f"## {heading}\n\n{caption}\n\n![{heading}]({path.name})")
     sections.append(_section(*each))
-    put_whole(stem.with_name(f"{stem.name}.md"), "\n\n".join([f"# {title}", *sections, source]) + "\n")
+    atomic_write(stem.with_name(f"{stem.name}.md"), "\n\n".join([f"# {title}", *sections, source]) + "\n")
     return [stem.with_name(f"{stem.name}.html"), stem.with_name(f"{stem.name}.md"), *images]
 
 

@@ -4,8 +4,8 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cagat.look.palette import BLUE, GREY, ORANGE
-from cagat.whole_file import written_whole
+from cagat.files import atomic_write
+from cagat.style import BLUE, GREY, ORANGE
 
 if TYPE_CHECKING:
     import optuna
@@ -45,7 +45,7 @@ def draw_search(trials: "list[optuna.trial.FrozenTrial]", best: "optuna.trial.Fr
     for row in range(rows):
         axes[row * _COLUMNS].set_ylabel("validation accuracy, %")
     canvas = FigureCanvasAgg(figure)
-    written_whole(path, canvas.print_png)
+    atomic_write(path, canvas.print_png)
 
 
 def _score(trial: "optuna.trial.FrozenTrial") -> float:

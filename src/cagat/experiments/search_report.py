@@ -8,8 +8,8 @@ from typing import Any
 
 from cagat.experiments.search_picture import draw_search
 from cagat.experiments.tuning import Search
+from cagat.files import atomic_write
 from cagat.training.config_file import config_text
-from cagat.whole_file import put_whole
 
 
 def write_report(search: Search) -> None:
@@ -30,8 +30,8 @@ def write_report(search: Search) -> None:
     if len(options.labels) == 1:
         judged["labels"] = options.labels[0]
     text = config_text({"model": options.model, **judged, **best.params}, comments)
-    put_whole(options.out / "best.yaml", text)
-    put_whole(options.out / "trials.csv", _table(search))
+    atomic_write(options.out / "best.yaml", text)
+    atomic_write(options.out / "trials.csv", _table(search))
     draw_search(search.study.trials, best, options.out / "search.png")
 
 

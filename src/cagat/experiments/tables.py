@@ -9,10 +9,9 @@ from pathlib import Path
 from cagat.experiments.experiment import Experiment, Row
 from cagat.experiments.paper import reported
 from cagat.experiments.summary import Difference, Entry
-from cagat.look.page import inline_svg, page, source_line
-from cagat.look.table import Table
+from cagat.files import atomic_write
 from cagat.models import card
-from cagat.whole_file import put_whole
+from cagat.style import Table, inline_svg, page, source_line
 
 
 def write_tables(
@@ -35,7 +34,7 @@ def write_tables(
         stem.with_suffix(".html"): _html(experiment, entries, command, drawn),
     }
     for path, text in texts.items():
-        put_whole(path, text)
+        atomic_write(path, text)
     return list(texts)
 
 

@@ -20,10 +20,10 @@ from cagat.experiments.cell import Cell, known_graph, validation_score
 from cagat.experiments.records import Records
 from cagat.experiments.search_space import SearchSpace
 from cagat.experiments.worker_process import settle_as_worker
+from cagat.files import disk_errors
 from cagat.models import card
 from cagat.training import DivergedError, TrainConfig
 from cagat.training.problem import graph_digest
-from cagat.whole_file import disk_errors
 
 if TYPE_CHECKING:
     import optuna

@@ -15,7 +15,7 @@ from cagat.explore.chosen_nodes import chosen_nodes
 from cagat.explore.shown_rows import ShownRows
 from cagat.explore.subject import AnyRun, Floats, Integers, Subject
 from cagat.explore.view import View, styled
-from cagat.look.palette import GREY, colour
+from cagat.style import GREY, colour
 
 CAPTION = "If context helps, the solid lines rise from G to S, and lie above the dotted one."
 CAPTION_OF_G = "Attention that tells classes apart puts more on neighbours of the same class than counting does."

@@ -7,7 +7,7 @@ from plotly.subplots import make_subplots
 
 from cagat.explore.subject import AnyRun, Subject
 from cagat.explore.view import View, styled
-from cagat.look.palette import BLUE, GREY, ORANGE
+from cagat.style import BLUE, GREY, ORANGE
 
 
 def course(run: AnyRun | Subject) -> View | None:

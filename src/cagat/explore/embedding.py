@@ -8,7 +8,7 @@ from cagat.errors import ConfigError
 from cagat.explore.layout import layout
 from cagat.explore.subject import AnyRun, Subject
 from cagat.explore.view import View, plain, styled
-from cagat.look.palette import colour, symbol
+from cagat.style import colour, symbol
 
 COLOURINGS = ("class", "predicted", "right", "split")
 UNKNOWN = "unlabelled"

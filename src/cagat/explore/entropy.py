@@ -10,7 +10,7 @@ from cagat.explore.chosen_nodes import chosen_nodes
 from cagat.explore.shown_rows import ShownRows
 from cagat.explore.subject import AnyRun, Subject
 from cagat.explore.view import View, plain, styled
-from cagat.look.palette import BLUE, GREY, ORANGE
+from cagat.style import BLUE, GREY, ORANGE
 
 CAPTION = (
     "Above the line lies attention that reaches further than the node's own neighbours, below it attention that "

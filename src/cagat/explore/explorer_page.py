@@ -25,10 +25,9 @@ from cagat.explore.packed import packed_integers, packed_numbers
 from cagat.explore.shown_rows import STRONGEST, ShownRows
 from cagat.explore.subject import AnyRun, Integers, Subject
 from cagat.explore.view import View
-from cagat.look.page import page, source_line
-from cagat.look.palette import SERIES, SYMBOLS
+from cagat.files import atomic_write
 from cagat.nn import CaGATConv
-from cagat.whole_file import put_whole
+from cagat.style import SERIES, SYMBOLS, page, source_line
 
 _logger = logging.getLogger(__name__)
 
@@ -90,7 +89,7 @@ def write_page(
     _logger.info("Places of %d nodes in the plane ...", len(subject.names))
     data = _data(subject, chosen, rows, note)
     text = page(_title(subject), _body(subject, data, _figures(subject, rows), command), _resource("explorer.css"))
-    put_whole(path, text)
+    atomic_write(path, text)
     size = path.stat().st_size
     if size > _HEAVY:
         _logger.warning("%s has %.0f MB, which browsers may be slow with. Ask for fewer --nodes.", path, size / 1e6)

@@ -11,7 +11,7 @@ from cagat.explore.embedding import UNKNOWN
 from cagat.explore.shown_rows import ShownRows
 from cagat.explore.subject import AnyRun, Subject
 from cagat.explore.view import View, plain, styled
-from cagat.look.palette import colour, symbol
+from cagat.style import colour, symbol
 
 DRAWN = 24
 """How many nodes around a node are drawn at most; the frame has all."""

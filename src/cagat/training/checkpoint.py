@@ -9,11 +9,10 @@ from typing import Any
 
 import torch
 
-from cagat.bounded_file import open_regular, size_of
 from cagat.errors import CagatError
+from cagat.files import atomic_write, disk_errors, open_regular, size_of
 from cagat.memory import require_memory
 from cagat.training.checkpoint_program import check_program
-from cagat.whole_file import disk_errors, put_whole
 from cagat.zip_seal import ends_in_a_seal, opened, sealed
 
 # The file, the archive without its seal, the archive as checked, and what torch makes of it.
@@ -33,7 +32,7 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
     if _is_whole(path):
         with disk_errors(previous(path)):
             _keep(path, previous(path))
-    put_whole(path, content)
+    atomic_write(path, content)
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:

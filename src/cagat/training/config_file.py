@@ -6,8 +6,8 @@ from typing import Any
 
 import yaml
 
-from cagat.bounded_file import read_bounded
 from cagat.errors import ConfigError
+from cagat.files import read_bounded
 from cagat.training.path_text import can_be_a_path
 
 _LARGEST_BYTES = 50_000

@@ -3,9 +3,9 @@
 import math
 from pathlib import Path
 
-from cagat.look.palette import BLUE, GREY, ORANGE
+from cagat.files import atomic_write
+from cagat.style import BLUE, GREY, ORANGE
 from cagat.training.trainer import Epoch
-from cagat.whole_file import written_whole
 
 
 def draw_curves(history: list[Epoch], best_epoch: int, path: Path) -> None:
@@ -35,4 +35,4 @@ def draw_curves(history: list[Epoch], best_epoch: int, path: Path) -> None:
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False)
     canvas = FigureCanvasAgg(figure)
-    written_whole(path, canvas.print_png)
+    atomic_write(path, canvas.print_png)

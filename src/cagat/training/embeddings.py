@@ -8,8 +8,8 @@ import pyarrow as pa
 from torch import Tensor
 
 from cagat.errors import ConfigError
+from cagat.files import atomic_write
 from cagat.training.predictions import write_table
-from cagat.whole_file import written_whole
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Embeddings:
         vectors = self.vectors.cpu().numpy()
         if path.suffix == ".npz":
             names = np.array(self.nodes, dtype=np.str_)
-            written_whole(path, lambda stream: np.savez_compressed(stream, nodes=names, embedding=vectors))
+            atomic_write(path, lambda stream: np.savez_compressed(stream, nodes=names, embedding=vectors))
             return
         columns = {f"unit_{number}": vectors[:, number] for number in range(vectors.shape[1])}
         write_table(pa.table({"node": self.nodes, **columns}), path)

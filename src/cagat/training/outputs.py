@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 from torch.nn import functional as F
 
-from cagat.bounded_file import read_bounded
+from cagat.files import atomic_write, read_bounded
 from cagat.training.config import TrainConfig
 from cagat.training.curves import draw_curves
 from cagat.training.plans.full_batch import accuracy_of
@@ -16,7 +16,6 @@ from cagat.training.problem import Problem
 from cagat.training.run_directory import RunDirectory
 from cagat.training.trainer import Trainer
 from cagat.training.weights_file import Description, weights_are_whole, write_weights
-from cagat.whole_file import put_whole
 
 _LARGEST_RESULT = 100_000
 
@@ -77,9 +76,9 @@ def write_outputs(
     Predictions.from_logits(logits, graph, graph.class_names, problem.split).write(directory.predictions)
     draw_curves(trainer.history, best.number, directory.curves)
     if report is not None:
-        put_whole(directory.parallel, json.dumps(report, indent=1) + "\n")
+        atomic_write(directory.parallel, json.dumps(report, indent=1) + "\n")
     if finished:
-        put_whole(directory.result, json.dumps(asdict(result)) + "\n")
+        atomic_write(directory.result, json.dumps(asdict(result)) + "\n")
     return result
 
 

@@ -13,8 +13,8 @@ from torch_geometric.data import Data
 from cagat.data.parts import PARTS
 from cagat.data.splits import Split
 from cagat.errors import ConfigError
+from cagat.files import atomic_write
 from cagat.training.spreadsheet_texts import without_formulas
-from cagat.whole_file import written_whole
 
 _logger = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ def write_table(table: pa.Table, path: Path) -> None:
     """
     require_table_name(path)
     if path.suffix == ".parquet":
-        written_whole(path, lambda stream: pyarrow.parquet.write_table(table, stream))
+        atomic_write(path, lambda stream: pyarrow.parquet.write_table(table, stream))
         return
     plain, changed = without_formulas(table)
     if changed:
@@ -74,7 +74,7 @@ def write_table(table: pa.Table, path: Path) -> None:
             "%s: %d names begin as formulas of a spreadsheet do, and got an apostrophe before them. Write a .parquet "
             "file to have them as they are.", path, changed,
         )  # fmt: skip
-    written_whole(path, lambda stream: pyarrow.csv.write_csv(plain, stream))
+    atomic_write(path, lambda stream: pyarrow.csv.write_csv(plain, stream))
 
 
 def require_table_name(path: Path) -> None:

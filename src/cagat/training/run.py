@@ -11,6 +11,7 @@ from cagat import __version__
 from cagat.data.loading import is_name
 from cagat.distributed import World
 from cagat.errors import ConfigError
+from cagat.files import WriteError, atomic_write, disk_errors
 from cagat.training.compute import chosen_device, computing, random_numbers_of_its_own
 from cagat.training.config import TrainConfig
 from cagat.training.config_file import config_text, read_config
@@ -22,7 +23,6 @@ from cagat.training.saved_state import SavedState
 from cagat.training.scalars import Scalars
 from cagat.training.trainer import DivergedError, Epoch, Trainer
 from cagat.training.trainer_for import trainer_for
-from cagat.whole_file import WriteError, disk_errors, put_whole
 
 
 class Run:
@@ -131,7 +131,7 @@ class Run:
                 self.directory.tensorboard if self.config.tensorboard else None, len(trainer.history)
             ) as scalars:
                 # Only now, when all that can be refused has been: what has a configuration can be resumed.
-                put_whole(self.directory.config, _config_text(self.config))
+                atomic_write(self.directory.config, _config_text(self.config))
                 known = read_result(self.directory) if trainer.finished else None
                 world.share(tuple(Beginning(trainer.state_dict() if loaded else None, known is not None)))
                 if known is not None:

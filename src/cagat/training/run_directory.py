@@ -10,10 +10,9 @@ from typing import Any
 
 import filelock
 
-from cagat.bounded_file import read_bounded
 from cagat.errors import CagatError
+from cagat.files import atomic_write, disk_errors, read_bounded, remove_leftovers
 from cagat.training.trainer import Epoch
-from cagat.whole_file import disk_errors, put_whole, remove_leftovers
 
 _LARGEST_METRICS = 2**26  # Half a million epochs.
 _LONGEST_LINE = 1000
@@ -95,7 +94,7 @@ class RunDirectory:
 
     def rewrite_metrics(self, history: list[Epoch]) -> None:
         """Make the file of metrics say just this: a run that was killed may have got further than its checkpoint."""
-        put_whole(self.metrics, "".join(map(metrics_line, history)))
+        atomic_write(self.metrics, "".join(map(metrics_line, history)))
 
 
 @contextlib.contextmanager

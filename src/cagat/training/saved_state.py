@@ -10,12 +10,12 @@ import torch
 
 from cagat import __version__
 from cagat.errors import CagatError
+from cagat.files import disk_errors
 from cagat.training.checkpoint import DamagedFileError, load_checkpoint, previous, save_checkpoint
 from cagat.training.config import TrainConfig
 from cagat.training.run_directory import RunDirectory, RunError
 from cagat.training.trainer import Trainer
 from cagat.training.trainer_state import check_state
-from cagat.whole_file import disk_errors
 
 _logger = logging.getLogger(__name__)
 

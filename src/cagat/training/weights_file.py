@@ -10,11 +10,10 @@ import safetensors
 import safetensors.torch
 import torch
 
-from cagat.bounded_file import open_regular, read_bounded, size_of
+from cagat.files import atomic_write, open_regular, read_bounded, size_of
 from cagat.memory import OutOfMemoryError, require_memory
 from cagat.models import NodeClassifier, create
 from cagat.training.checkpoint import DamagedFileError
-from cagat.whole_file import put_whole
 
 _LENGTH_BYTES = 8
 # The names of half a million features; to parse a head takes forty times its length.
@@ -53,10 +52,10 @@ def write_weights(path: Path, model: NodeClassifier, description: Description) -
     tensors = {name: weight.detach().cpu().contiguous() for name, weight in model.state_dict().items()}
     # One key only: safetensors writes several in no fixed order, and the same weights shall be the same bytes.
     content = safetensors.torch.save(tensors, {"cagat": json.dumps(asdict(description))})
-    put_whole(path, content)
+    atomic_write(path, content)
     digest = hashlib.sha256(content).hexdigest()
     # In the form that `sha256sum --check` reads.
-    put_whole(_checksum(path), f"{digest}  {path.name}\n")
+    atomic_write(_checksum(path), f"{digest}  {path.name}\n")
 
 
 def read_weights(path: Path) -> tuple[NodeClassifier, Description]:

@@ -11,7 +11,7 @@ from typing import BinaryIO
 from cagat.data.file_sha256 import check_sha256
 from cagat.data.sources.base import Progress
 from cagat.errors import DatasetError
-from cagat.whole_file import written_whole
+from cagat.files import atomic_write
 
 SILENCE_SECONDS = 5.0
 """How long a server may say nothing, when connecting and in the middle of a file."""
@@ -42,7 +42,7 @@ def download(url: str, target: Path, sha256: str, progress: Progress) -> None:
         check_sha256(f"{target.name} from {url}", digest.hexdigest(), sha256)
 
     try:
-        written_whole(target, write)
+        atomic_write(target, write)
     except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
         reason = getattr(error, "reason", None) or error
         raise DatasetError(f"{url}: {reason or type(error).__name__}") from error

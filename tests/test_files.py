@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from cagat.bounded_file import read_bounded
+from cagat.files import read_bounded
 
 
 def test_a_file_of_just_so_many_bytes_is_read(tmp_path):

@@ -1,6 +1,6 @@
 from html.parser import HTMLParser
 
-from cagat.look.table import Table
+from cagat.style import Table
 
 
 def test_markdown_and_html_show_text_as_it_is():

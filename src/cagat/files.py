@@ -1,0 +1,122 @@
+"""Writing files whole or not at all, and reading them within bounds."""
+
+import contextlib
+import errno
+import glob
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from cagat.errors import CagatError
+
+# Errors of the disk; others may come from what is written, such as a download, and are passed on.
+_DISK_ERRORS = {
+    getattr(errno, name)
+    for name in (
+        "EACCES", "EBUSY", "EDQUOT", "EEXIST", "EFBIG", "EIO", "EISDIR", "ELOOP", "ENAMETOOLONG", "ENOENT", "ENOSPC",
+        "ENOTDIR", "ENXIO", "EPERM", "EROFS", "ESTALE", "ETXTBSY",
+    )
+    if hasattr(errno, name)
+}  # fmt: skip
+# How much of the final name a temporary file starts with: a name of the longest length leaves no room for more.
+_PREFIX = 40
+
+
+class WriteError(CagatError, OSError):
+    """A file cannot be written: the disk is full, the directory is not ours, and the like."""
+
+
+def atomic_write(path: Path, content: bytes | str | Callable[[BinaryIO], object]) -> None:
+    """Write a file whole or not at all.
+
+    A temporary file beside ``path`` is written, flushed to the disk, and moved to ``path`` only if all went well: at
+    any moment, also after a loss of power, ``path`` is the old file or the new one.
+
+    Args:
+        path: The file; its directory is made if it is missing.
+        content: Bytes, text, or a function that writes into the stream it is given. Surrogates in text, which stem
+            from file names that are not UTF-8, are written as backslash escapes.
+
+    Raises:
+        WriteError: The disk is full, or the place is not writable; a file that was there before is untouched.
+    """
+    if isinstance(content, str):
+        content = content.encode(errors="backslashreplace")
+    with disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        name = path.with_name(f".{path.name[:_PREFIX]}.{secrets.token_hex(4)}.part")
+        # Not by tempfile, whose files only their owner may read: that is for the user's umask to say.
+        descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                if isinstance(content, bytes):
+                    stream.write(content)
+                else:
+                    content(stream)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(name, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+            raise
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove the temporary files that processes left behind when they were killed while writing ``path``."""
+    for leftover in path.parent.glob(f".{glob.escape(path.stem[:_PREFIX])}*.part"):
+        leftover.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turn an error of the disk while ``path`` is written into a :class:`WriteError` with file and remedy."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, CagatError) or error.errno not in _DISK_ERRORS:
+            raise
+        full = error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
+        remedy = "Make room, or choose another place." if full else "Choose another place."
+        raise WriteError(f"{path}: cannot be written ({error.strerror}). {remedy}") from error
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file for reading; directories, devices and pipes, which may never end, are refused.
+
+    Raises:
+        OSError: It is no regular file, or cannot be opened; its `strerror` says so.
+    """
+    # The open file is asked what it is, not its name before that: the name may mean another file a moment later.
+    stream = open(path, "rb", opener=_without_waiting)  # noqa: SIM115 (the caller closes it)
+    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        stream.close()
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    return cast("BinaryIO", stream)
+
+
+def size_of(stream: BinaryIO) -> int:
+    """The number of bytes of an open file."""
+    return os.fstat(stream.fileno()).st_size
+
+
+def read_bounded(path: Path, most: int) -> bytes:
+    """The content of a regular file of at most ``most`` bytes.
+
+    Raises:
+        OSError: It is larger, no regular file, or cannot be read; its `strerror` says so.
+    """
+    with open_regular(path) as stream:
+        # A file may grow while it is read, so that its size alone is no bound.
+        content = stream.read(most + 1) if size_of(stream) <= most else None
+    if content is None or len(content) > most:
+        raise OSError(errno.EINVAL, f"it is larger than {most} bytes", str(path))
+    return content
+
+
+def _without_waiting(name: str, flags: int) -> int:
+    """Open without blocking: a pipe would wait for somebody who writes into it."""
+    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
