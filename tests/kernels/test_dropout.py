@@ -59,17 +59,21 @@ def test_strides_do_not_matter_and_nan_stays():
 
 def test_some_rows_share_the_fate_that_they_have_in_the_whole():
     x, seed = torch.randn(50, 3, 2), torch.tensor([12345678912345])
-    places = torch.tensor([7, 49, 0, 12])
-    assert torch.equal(seeded_dropout(x[places], seed, 0.5, places), seeded_dropout(x, seed, 0.5)[places])
-    assert seeded_dropout(x[:0], seed, 0.5, places[:0]).shape == (0, 3, 2)
-    rows = x[places].double().requires_grad_()
-    assert gradcheck(lambda rows: seeded_dropout(rows, seed, 0.5, places), (rows,))
-    opcheck(seeded_dropout, (rows, seed, 0.5, places))
+    global_rows = torch.tensor([7, 49, 0, 12])
+    assert torch.equal(
+        seeded_dropout(x[global_rows], seed, 0.5, global_rows), seeded_dropout(x, seed, 0.5)[global_rows]
+    )
+    assert seeded_dropout(x[:0], seed, 0.5, global_rows[:0]).shape == (0, 3, 2)
+    rows = x[global_rows].double().requires_grad_()
+    assert gradcheck(lambda rows: seeded_dropout(rows, seed, 0.5, global_rows), (rows,))
+    opcheck(seeded_dropout, (rows, seed, 0.5, global_rows))
 
 
 def test_types_without_a_kernel_share_it_too():
-    places = torch.tensor([5, 2])
+    global_rows = torch.tensor([5, 2])
     torch.manual_seed(1)
     whole = dropout(torch.ones(9, 4), 0.5, True)
     torch.manual_seed(1)
-    assert torch.equal(dropout(torch.ones(2, 4, dtype=torch.bfloat16), 0.5, True, places).float(), whole[places])
+    assert torch.equal(
+        dropout(torch.ones(2, 4, dtype=torch.bfloat16), 0.5, True, global_rows).float(), whole[global_rows]
+    )

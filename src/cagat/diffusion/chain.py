@@ -22,11 +22,11 @@ class Chain:
         self._graph = graph
         self._normalization = normalization
         self._is_transposed = normalization != "walk" or transpose
-        self._links = [graph.with_halo(V)]
+        self._links = [graph.gather_halo(V)]
 
     def up_from(self, step: int) -> list[Tensor]:
         """The features ``V_step, ..., V_1, V_0``."""
         while len(self._links) <= step:
-            link = self._graph.spread(self._links[-1], self._normalization, transpose=self._is_transposed)
-            self._links.append(self._graph.with_halo(link))
+            link = self._graph.propagate(self._links[-1], self._normalization, transpose=self._is_transposed)
+            self._links.append(self._graph.gather_halo(link))
         return self._links[step::-1]

@@ -64,7 +64,7 @@ class FullSupport(AttentionOperator):
             self._rounds.clear()
             steps = 1
         if self._affinity == "edges":
-            B = (1 - self._alpha) * self._G + self._xi * sddmm_heads(self.graph.pattern, H, self.graph.with_halo(H))
+            B = (1 - self._alpha) * self._G + self._xi * sddmm_heads(self.graph.pattern, H, self.graph.gather_halo(H))
             self._rounds.append((steps, B))
         else:
             self._rounds.append((steps, H))
@@ -79,7 +79,7 @@ class FullSupport(AttentionOperator):
         # Of Abar S Abar^T the transpose has the same sides, but of Abar S Abar, a walk's, it has them transposed.
         turned = transpose and self._normalization == "walk"
         for source in sources:
-            context = self.graph.spread(self.graph.with_halo(Y), self._normalization, transpose=turned)
+            context = self.graph.propagate(self.graph.gather_halo(Y), self._normalization, transpose=turned)
             if isinstance(self._alpha, Tensor):
                 Y = torch.addcmul(source, self._alpha[:, None], context)
             else:
@@ -126,7 +126,7 @@ class FullSupport(AttentionOperator):
             features = [H for steps, H in self._rounds for _ in range(steps)]
             # H (H^T V), from the right: d x d numbers a head instead of n x n.
             blocks = [torch.einsum("nhc,nhd->hcd", H, upwards[i][: H.size(0)]) for i, H in enumerate(features, start)]
-            summed = self.graph.summed(torch.stack(blocks)).unbind()
+            summed = self.graph.all_reduce(torch.stack(blocks)).unbind()
             for i, (H, block) in enumerate(zip(features, summed, strict=True), start):
                 sources[i] = sources[i] + xi * torch.einsum("nhc,hcd->nhd", H, block)
         return sources

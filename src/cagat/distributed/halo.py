@@ -58,7 +58,7 @@ class Halo(NamedTuple):
         extended: Tensor = _Exchange.apply(x, self)  # type: ignore[no-untyped-call]
         return extended
 
-    def summed(self, x: Tensor) -> Tensor:
+    def all_reduce(self, x: Tensor) -> Tensor:
         """The sum of what all processes have; gradients are summed likewise."""
         if self.world.size == 1:
             return x

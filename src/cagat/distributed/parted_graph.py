@@ -83,25 +83,25 @@ class PartedGraph(CSRGraph):
         return False
 
     @property
-    def node_places(self) -> Tensor:
+    def global_nodes(self) -> Tensor:
         """Which nodes of the whole graph these are."""
         return self.own
 
     @property
-    def entry_places(self) -> Tensor:
+    def global_entries(self) -> Tensor:
         """Which entries of the whole graph these are."""
         return self.own_entries
 
-    def with_halo(self, x: Tensor) -> Tensor:
+    def gather_halo(self, x: Tensor) -> Tensor:
         """Rows of the nodes here, and after them those of the halo, which other processes send."""
         return self.halo.around(x)
 
-    def summed(self, x: Tensor) -> Tensor:
+    def all_reduce(self, x: Tensor) -> Tensor:
         """The sum over the processes."""
-        return self.halo.summed(x)
+        return self.halo.all_reduce(x)
 
-    def spread(self, x: Tensor, normalization: str, *, transpose: bool = False) -> Tensor:
-        """See :meth:`CSRGraph.spread`."""
+    def propagate(self, x: Tensor, normalization: str, *, transpose: bool = False) -> Tensor:
+        """See :meth:`CSRGraph.propagate`."""
         if normalization != self.normalization:
             raise ValueError(f"the graph was parted for normalization={self.normalization!r}, not {normalization!r}")
         if transpose:

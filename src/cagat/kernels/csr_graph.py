@@ -149,25 +149,25 @@ class CSRGraph:
         return True
 
     @property
-    def node_places(self) -> Tensor | None:
+    def global_nodes(self) -> Tensor | None:
         """Which nodes of the whole graph these are, if it is parted."""
         return None
 
     @property
-    def entry_places(self) -> Tensor | None:
+    def global_entries(self) -> Tensor | None:
         """Which entries of the whole graph these are, if it is parted."""
         return None
 
-    def with_halo(self, x: Tensor) -> Tensor:
+    def gather_halo(self, x: Tensor) -> Tensor:
         """Rows of nodes as the pattern's columns ask for them: with those of neighbours that other processes hold."""
         return x
 
-    def summed(self, x: Tensor) -> Tensor:
+    def all_reduce(self, x: Tensor) -> Tensor:
         """A sum over the nodes that are here as the sum over all nodes."""
         return x
 
-    def spread(self, x: Tensor, normalization: str, *, transpose: bool = False) -> Tensor:
-        r"""The product :math:`\bar{A} x`, or :math:`\bar{A}^T x`, of rows that are :meth:`with_halo`."""
+    def propagate(self, x: Tensor, normalization: str, *, transpose: bool = False) -> Tensor:
+        r"""The product :math:`\bar{A} x`, or :math:`\bar{A}^T x`, of rows that are :meth:`gather_halo`."""
         return spmm(self.pattern, self.transition(normalization, x.dtype), x, transpose=transpose)
 
     def transition(self, normalization: str, dtype: torch.dtype) -> tuple[Tensor, Tensor]:

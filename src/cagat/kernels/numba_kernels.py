@@ -95,10 +95,19 @@ def dropout(x: Any, low: Any, high: Any, threshold: Any, scale: Any, out: Any, s
 
 @compiled
 def dropout_rows(
-    x: Any, places: Any, width: int, low: Any, high: Any, threshold: Any, scale: Any, out: Any, start: int, stop: int
+    x: Any,
+    global_rows: Any,
+    width: int,
+    low: Any,
+    high: Any,
+    threshold: Any,
+    scale: Any,
+    out: Any,
+    start: int,
+    stop: int,
 ) -> None:
-    """As :func:`dropout`, where row r of ``x`` begins with row ``places[r]`` of a larger matrix of this width."""
+    """As :func:`dropout`, where row r of ``x`` begins with row ``global_rows[r]`` of a larger matrix of this width."""
     for r in range(start, stop):
-        first = np.int64(places[r]) * width
+        first = np.int64(global_rows[r]) * width
         for c in range(x.shape[1]):
             out[r, c] = x[r, c] * (scale if _hash(first + c, low, high) >= threshold else scale * 0)

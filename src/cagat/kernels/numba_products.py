@@ -168,14 +168,16 @@ def edge_diffusion(
     return layout.unpadded(out)
 
 
-def dropout(x: Tensor, seed: int, p: float, places: Tensor | None = None, width: int | None = None) -> Tensor:
+def dropout(x: Tensor, seed: int, p: float, global_rows: Tensor | None = None, width: int | None = None) -> Tensor:
     """See :func:`cagat.kernels.dropout.dropout`; rows may be padded beyond the width of the larger matrix."""
     out = torch.empty_like(x, memory_format=torch.contiguous_format)
     numbers = (np.uint32(seed & 0xFFFFFFFF), np.uint32(seed >> 32), np.uint32(round(p * 2**32)))
-    if places is not None and x.numel() > 0:
+    if global_rows is not None and x.numel() > 0:
         rows, kept = _array(x).reshape(len(x), -1), out.view(len(x), -1).numpy()
         columns = rows.shape[1] if width is None else width
-        kernels.dropout_rows(rows, _array(places), columns, *numbers, kept.dtype.type(1 / (1 - p)), kept, 0, len(rows))
+        kernels.dropout_rows(
+            rows, _array(global_rows), columns, *numbers, kept.dtype.type(1 / (1 - p)), kept, 0, len(rows)
+        )
         return out
     flat, result = _array(x).reshape(-1), out.view(-1).numpy()
     kernels.dropout(flat, *numbers, result.dtype.type(1 / (1 - p)), result, 0, len(flat))

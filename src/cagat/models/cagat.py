@@ -152,8 +152,8 @@ class CaGAT(NodeClassifier):
         self, x: Tensor | SparseFeatures, edge_index: Tensor | CSRGraph, edge_attr: Tensor | None
     ) -> Tensor | SparseFeatures:
         """The input of the last layer."""
-        places = edge_index.node_places if isinstance(edge_index, CSRGraph) else None
-        x = feature_dropout(x, self.dropout, self.training, places)
+        global_rows = edge_index.global_nodes if isinstance(edge_index, CSRGraph) else None
+        x = feature_dropout(x, self.dropout, self.training, global_rows)
         for conv in list(self.convs)[:-1]:
-            x = feature_dropout(F.elu(conv(x, edge_index, edge_attr)), self.dropout, self.training, places)
+            x = feature_dropout(F.elu(conv(x, edge_index, edge_attr)), self.dropout, self.training, global_rows)
         return x

@@ -249,7 +249,7 @@ class CaGATConv(ExplainedMessages):
             fused = Z  # Nothing is aggregated, so that attention does not matter.
         if fused is None or is_looked_into:
             G = self._attend(Z, graph, edge_attr)
-            G = dropout(G, self.dropout, self.training, graph.entry_places)
+            G = dropout(G, self.dropout, self.training, graph.global_entries)
         if fused is None:
             out = diffused_features(Z, G, graph, self.coefficients(), K=self.K, **self._reading())
         else:
@@ -380,7 +380,7 @@ class CaGATConv(ExplainedMessages):
         with torch.autocast(Z.device.type, enabled=False):
             dst, src = torch.chunk(Z.flatten(1) @ torch.cat(weights, dim=1), 2, dim=1)
         edge = None if edge_attr is None else self._edge_logits(graph, edge_attr)
-        return edge_softmax(graph.pattern, dst, graph.with_halo(src), edge, self.negative_slope)
+        return edge_softmax(graph.pattern, dst, graph.gather_halo(src), edge, self.negative_slope)
 
     def _fused(self, Z: Tensor, graph: CSRGraph) -> Tensor | None:
         """The features after all rounds, without G, if there is an operator that makes them."""

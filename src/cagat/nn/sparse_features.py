@@ -39,14 +39,14 @@ class SparseFeatures:
     Args:
         pattern: Where the features are that are not zero.
         values: The features there.
-        places: If these are some rows of a larger matrix whose dropout they shall share, the number that each value has
-            there.
+        global_entries: If these are some rows of a larger matrix whose dropout they share, the number that each value
+            has there.
     """
 
-    def __init__(self, pattern: CSRPattern, values: Tensor, places: Tensor | None = None) -> None:
+    def __init__(self, pattern: CSRPattern, values: Tensor, global_entries: Tensor | None = None) -> None:
         self.pattern = pattern
         self.values = values
-        self.places = places
+        self.global_entries = global_entries
         self._strips = _in_strips(pattern)
 
     def _with_values(self, values: Tensor) -> "SparseFeatures":
@@ -87,7 +87,7 @@ class SparseFeatures:
 
     def dropout(self, p: float, training: bool) -> "SparseFeatures":
         """Dropout of the values; zeros stay zeros whether they are dropped or not."""
-        return self._with_values(dropout(self.values, p, training, self.places))
+        return self._with_values(dropout(self.values, p, training, self.global_entries))
 
     def rows(self, nodes: Tensor, *, share_dropout: bool = False) -> "SparseFeatures":
         """The features of some nodes.
