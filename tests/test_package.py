@@ -28,11 +28,12 @@ MAY_IMPORT = {
     "memory": set(),
     "files": set(),
     "zip_seal": set(),
+    "safetensors_file": set(),
     "errors": set(),
     "style": set(),
     "cli": {"distributed", "explore", "experiments", "training", "models", "nn", "diffusion", "kernels", "data"},
 }
-EVERYWHERE = {"errors", "files", "memory", "style", "zip_seal"}
+EVERYWHERE = {"errors", "files", "memory", "style", "zip_seal", "safetensors_file"}
 
 
 def rooms_imported_by(source: Path) -> set[str]:

@@ -18,5 +18,9 @@ class ConfigError(CagatError, ValueError):
     """A key or a value of a configuration, of a flag or of a model's arguments cannot be used."""
 
 
+class DamagedFileError(CagatError, ValueError):
+    """A file is not what was written."""
+
+
 class NonFiniteError(CagatError, ValueError):
     """Features are NaN or infinite, or so large that what is computed from them is."""

@@ -8,8 +8,9 @@ import zipfile
 import pytest
 import torch
 
+from cagat.errors import DamagedFileError
 from cagat.memory import OutOfMemoryError
-from cagat.training.checkpoint import DamagedFileError, load_checkpoint, previous, save_checkpoint
+from cagat.training.checkpoint import load_checkpoint, previous, save_checkpoint
 from cagat.zip_seal import sealed
 
 

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from cagat import data
-from cagat.errors import CagatError, ConfigError, DatasetError
+from cagat.errors import CagatError, ConfigError, DamagedFileError, DatasetError
 from cagat.files import WriteError
 from cagat.training import DivergedError, Run, TrainConfig, TrainedRun
-from cagat.training.checkpoint import DamagedFileError, load_checkpoint, previous
+from cagat.training.checkpoint import load_checkpoint, previous
 from cagat.training.run_directory import RunDirectory, RunError
 
 GRAPH = "synthetic:nodes=90,degree=4,classes=3,features=8,seed=0"

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from cagat.errors import DamagedFileError
 from cagat.files import WriteError
 from cagat.training import Run, TrainConfig
-from cagat.training.checkpoint import DamagedFileError, load_checkpoint, previous
+from cagat.training.checkpoint import load_checkpoint, previous
 from cagat.zip_seal import sealed
 
 SMALL = {

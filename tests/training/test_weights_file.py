@@ -11,9 +11,8 @@ import pytest
 import torch
 
 from cagat import models
-from cagat.errors import CagatError
+from cagat.errors import CagatError, DamagedFileError
 from cagat.memory import OutOfMemoryError
-from cagat.training.checkpoint import DamagedFileError
 from cagat.training.outputs import read_result
 from cagat.training.run_directory import RunDirectory, RunError
 from cagat.training.weights_file import Description, read_weights, weights_are_whole, write_weights

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import psutil
 
-from cagat.training.checkpoint import DamagedFileError, load_checkpoint
+from cagat.errors import DamagedFileError
+from cagat.training.checkpoint import load_checkpoint
 from fault_kinds.fault import Fault, Outcome
 from fault_kinds.forked import Ended, Forked, command
 

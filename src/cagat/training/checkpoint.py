@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from cagat.errors import CagatError
+from cagat.errors import CagatError, DamagedFileError
 from cagat.files import atomic_write, disk_errors, open_regular, size_of
 from cagat.memory import require_memory
 from cagat.training.checkpoint_program import check_program
@@ -17,10 +17,6 @@ from cagat.zip_seal import ends_in_a_seal, opened, sealed
 
 # The file, the archive without its seal, the archive as checked, and what torch makes of it.
 _MEMORY = 4
-
-
-class DamagedFileError(CagatError, ValueError):
-    """A file of a run is not what was written."""
 
 
 def save_checkpoint(path: Path, state: dict[str, Any]) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from cagat import __version__
-from cagat.errors import CagatError
+from cagat.errors import CagatError, DamagedFileError
 from cagat.files import disk_errors
-from cagat.training.checkpoint import DamagedFileError, load_checkpoint, previous, save_checkpoint
+from cagat.training.checkpoint import load_checkpoint, previous, save_checkpoint
 from cagat.training.config import TrainConfig
 from cagat.training.run_directory import RunDirectory, RunError
 from cagat.training.trainer import Trainer

@@ -10,10 +10,10 @@ import safetensors
 import safetensors.torch
 import torch
 
+from cagat.errors import DamagedFileError
 from cagat.files import atomic_write, open_regular, read_bounded, size_of
 from cagat.memory import OutOfMemoryError, require_memory
 from cagat.models import NodeClassifier, create
-from cagat.training.checkpoint import DamagedFileError
 
 _LENGTH_BYTES = 8
 # The names of half a million features; to parse a head takes forty times its length.
