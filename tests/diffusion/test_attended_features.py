@@ -9,7 +9,7 @@ from torch.library import opcheck
 from torch.testing import assert_close
 
 from cagat import CSRGraph
-from cagat.diffusion import Coefficients, attended_features, diffused_features
+from cagat.diffusion import Coefficients, Diffusion, attended_features, diffused_features
 from cagat.diffusion.attended_operator import attended_diffusion, attended_diffusion_gradients
 from cagat.diffusion.fused_operator import as_tensors
 from cagat.kernels import dropout, edge_softmax, spmm_heads
@@ -35,11 +35,11 @@ def inputs(graph: RandomGraph, heads: int, channels: int):
 def one_after_the_other(Z, dst, src, made, coefficients, p=0.0, **options):
     G = edge_softmax(made.pattern, (Z * dst).sum(dim=-1), (Z * src).sum(dim=-1), None, 0.2)
     G = dropout(G, p, training=True)
-    return diffused_features(Z, G, made, coefficients, **options)
+    return diffused_features(Z, G, made, coefficients, Diffusion(**options))
 
 
 def at_once(Z, dst, src, made, coefficients, p=0.0, **options):
-    return attended_features(Z, (dst, src), made, coefficients, negative_slope=0.2, dropout=p, **options)
+    return attended_features(Z, (dst, src), made, coefficients, Diffusion(**options), negative_slope=0.2, dropout=p)
 
 
 @settings(max_examples=100)

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from cagat import CSRGraph, reference
-from cagat.diffusion import Coefficients, EdgeSupport, diffuse
-from cagat.diffusion.chain import Chain
+from cagat.diffusion import Coefficients, Diffusion, EdgeSupport, diffuse
+from cagat.diffusion.attention import Chain
 from cagat.kernels import edge_softmax
 from graph_strategies import RandomGraph, graphs
 
@@ -26,7 +26,7 @@ def diffused(graph: RandomGraph, K: int = 2, T: int = 2, alpha=0.4, xi=0.1, **re
     att = torch.randn(2, 2, 3, generator=generator, dtype=torch.float64)
     made = CSRGraph.from_edge_index(*graph)
     G = edge_softmax(made.pattern, (Z * att[1]).sum(-1), (Z * att[0]).sum(-1))
-    result = diffuse(Z, G, made, Coefficients(alpha, 0.3, xi), K=K, T=T, **reading)
+    result = diffuse(Z, G, made, Coefficients(alpha, 0.3, xi), Diffusion(K, T, **reading))
     dense = reference.cagat_layer(
         Z, att[0], att[1], *reference.dense_adjacency(*graph), K=K, T=T, alpha=alpha, xi=xi, **reading
     )
@@ -71,7 +71,7 @@ def test_blocks_of_columns_give_what_one_block_gives(monkeypatch):
     S, pairs = diffused(RING)[0].S, torch.randint(0, 9, (2, 40))
     rows, values = S.rows(torch.arange(9)), S.at(*pairs)
     two_columns = 2 * 2 * (S.num_steps + 1) * 9 * 2 * 8
-    monkeypatch.setattr("cagat.diffusion.attention_operator._BLOCK_BYTES", two_columns)
+    monkeypatch.setattr("cagat.diffusion.attention._BLOCK_BYTES", two_columns)
     assert_close(S.rows(torch.arange(9)), rows)
     assert_close(S.at(*pairs), values)
 
@@ -83,7 +83,7 @@ def test_gradients_flow_through_single_values(reading):
 
     def read(Z, logits):
         G = edge_softmax(made.pattern, logits, logits)
-        S = diffuse(Z, G, made, Coefficients(0.4, 0.3, 0.1), K=2, T=1, **reading).S
+        S = diffuse(Z, G, made, Coefficients(0.4, 0.3, 0.1), Diffusion(2, 1, **reading)).S
         return S.at(torch.tensor([0, 5, 5]), torch.tensor([3, 4, 6]))
 
     logits = torch.randn(9, 1, dtype=torch.float64)
@@ -113,7 +113,7 @@ def test_a_chain_is_shared():
 @pytest.mark.parametrize("grad", [False, True])
 def test_single_values_take_the_memory_of_a_block(grad, monkeypatch):
     # 600 columns, each of 300 kB through all steps: they would take 180 MB at once.
-    monkeypatch.setattr("cagat.diffusion.attention_operator._BLOCK_BYTES", 2**22)
+    monkeypatch.setattr("cagat.diffusion.attention._BLOCK_BYTES", 2**22)
     edge_index = torch.randint(0, 600, (2, 2400))
     S = diffused(RandomGraph(edge_index, 600, None))[0].S if not grad else _with_gradient(edge_index)
     largest = 0
@@ -135,7 +135,7 @@ def _with_gradient(edge_index):
     made = CSRGraph.from_edge_index(edge_index, 600)
     logits = torch.randn(600, 2, dtype=torch.float64, requires_grad=True)
     G = edge_softmax(made.pattern, logits, logits)
-    return diffuse(torch.randn(600, 2, 3).double(), G, made, Coefficients(0.4, 0.3, 0.1), K=2, T=2).S
+    return diffuse(torch.randn(600, 2, 3).double(), G, made, Coefficients(0.4, 0.3, 0.1), Diffusion(2, 2)).S
 
 
 def test_g_itself_is_an_operator():

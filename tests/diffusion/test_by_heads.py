@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from cagat.diffusion import Coefficients, diffuse
+from cagat.diffusion import Coefficients, Diffusion, diffuse
 from cagat.diffusion.by_heads import features_by_heads, heads_at_a_time
 from cagat.kernels import CSRGraph, edge_softmax
 
@@ -20,12 +20,12 @@ def test_groups_of_heads_are_all_heads(monkeypatch, reading, learnt):
     G = edge_softmax(graph.pattern, Z[..., 0].contiguous(), Z[..., 1].contiguous())
     xi = torch.rand(5, dtype=torch.float64) if learnt else 0.1
     coefficients = Coefficients(0.4, 0.3, xi)
-    whole = diffuse(Z, G, graph, coefficients, K=2, T=1, **reading).H
+    whole = diffuse(Z, G, graph, coefficients, Diffusion(2, 1, **reading)).H
     # Room for two of the five heads.
     monkeypatch.setattr("cagat.diffusion.by_heads.MOST_BYTES", 2 * 2 * 3 * 12 * 3 * 8)
     assert heads_at_a_time(Z, 2) == 2
     with torch.no_grad():
-        assert_close(features_by_heads(Z, G, graph, coefficients, K=2, T=1, **reading), whole)
+        assert_close(features_by_heads(Z, G, graph, coefficients, Diffusion(2, 1, **reading)), whole)
 
 
 def test_one_head_is_the_least():
@@ -39,5 +39,5 @@ def test_room_is_counted_for_the_steps_of_all_rounds(monkeypatch):
     graph = CSRGraph.from_edge_index(torch.tensor([[0, 1], [1, 2]]), 3)
     Z, G = torch.ones(3, 2, 1), torch.ones(graph.num_entries, 2)
     with torch.no_grad():
-        features_by_heads(Z, G, graph, Coefficients(0.4, 0.3, 0.1), K=3, T=2)
+        features_by_heads(Z, G, graph, Coefficients(0.4, 0.3, 0.1), Diffusion(3, 2))
     assert counted == [6]

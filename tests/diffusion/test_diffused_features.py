@@ -9,7 +9,7 @@ from torch.library import opcheck
 from torch.testing import assert_close
 
 from cagat import CSRGraph, reference
-from cagat.diffusion import Coefficients, diffuse, diffused_features
+from cagat.diffusion import Coefficients, Diffusion, diffuse, diffused_features
 from cagat.diffusion.fused_forward import fused_forward
 from cagat.diffusion.fused_operator import as_tensors, fused_diffusion, fused_diffusion_gradients
 from cagat.diffusion.fused_problem import FusedProblem
@@ -29,7 +29,7 @@ def inputs(graph: RandomGraph, heads: int, channels: int, dtype: torch.dtype = t
 
 def outcome(function, made, Z, G, *coefficients, **options):
     """The features, and the gradients at Z and at G in a fixed direction."""
-    H = function(Z, G, made, Coefficients(*coefficients), **options)
+    H = function(Z, G, made, Coefficients(*coefficients), Diffusion(**options))
     H = H if isinstance(H, torch.Tensor) else H.H
     direction = torch.linspace(-1, 1, H.numel(), dtype=H.dtype).view_as(H)
     return (H.detach(), *torch.autograd.grad(H, (Z, G), direction, allow_unused=True, materialize_grads=True))
@@ -84,7 +84,7 @@ def test_equals_the_dense_reference():
     A, edge = reference.dense_adjacency(*RING)
     dense = reference.cagat_layer(Z, *torch.ones(2, 3, 4).double(), A, edge, xi=0.1)
     G = dense.G[:, made.pattern.rows(), made.pattern.col.long()].t()
-    assert_close(diffused_features(Z, G, made, Coefficients(0.4, 0.3, 0.1), K=3, T=2), dense.H)
+    assert_close(diffused_features(Z, G, made, Coefficients(0.4, 0.3, 0.1), Diffusion(3, 2)), dense.H)
 
 
 CASES = [
@@ -103,7 +103,7 @@ def test_gradients(alpha, lam, xi, K, T, shape, normalization):
     made, Z, G = inputs(RandomGraph(torch.tensor([[0, 1, 2, 2, 3], [1, 2, 0, 1, 3]]), 5, None), *shape)
 
     def features(Z, G):
-        return diffused_features(Z, G, made, Coefficients(alpha, lam, xi), K=K, T=T, normalization=normalization)
+        return diffused_features(Z, G, made, Coefficients(alpha, lam, xi), Diffusion(K, T, normalization=normalization))
 
     assert gradcheck(features, (Z, G))
     assert gradgradcheck(features, (Z, G))
@@ -153,9 +153,9 @@ def test_what_is_not_kept_is_made_again(shape, monkeypatch):
 def test_strided_inputs_and_gradients():
     made, Z, G = inputs(RING, 8, 8)
     options = (made, Coefficients(0.4, 0.3, 0.1))
-    expected = diffused_features(Z, G, *options, K=2, T=2)
+    expected = diffused_features(Z, G, *options, Diffusion(2, 2))
     strided = Z.detach().transpose(1, 2).contiguous().transpose(1, 2).requires_grad_()
-    H = diffused_features(strided, G.detach().t().contiguous().t().requires_grad_(), *options, K=2, T=2)
+    H = diffused_features(strided, G.detach().t().contiguous().t().requires_grad_(), *options, Diffusion(2, 2))
     assert torch.equal(H, expected)
     # The gradient of a sum is one number, expanded.
     assert torch.equal(torch.autograd.grad(H.sum(), strided)[0], torch.autograd.grad(expected.sum(), Z)[0])
@@ -165,7 +165,7 @@ def test_broken_numbers_stay_visible():
     made, Z, G = inputs(RING, 3, 4)
     broken = Z.detach().clone()
     broken[4, 1, 2] = torch.nan
-    H = diffused_features(broken, G.detach(), made, Coefficients(0.4, 0.3, 0.0), K=1, T=1)
+    H = diffused_features(broken, G.detach(), made, Coefficients(0.4, 0.3, 0.0), Diffusion(1, 1))
     assert H[:, 1, 2].isnan().any()
     assert not H[:, 0].isnan().any()
 
@@ -191,6 +191,6 @@ def test_second_gradients_where_features_or_attention_are_given(frozen):
 
     def features(learnt):
         pair = (Z, learnt) if frozen == 0 else (learnt, G)
-        return diffused_features(*pair, made, Coefficients(0.4, 0.3, 0.1), K=2, T=1)
+        return diffused_features(*pair, made, Coefficients(0.4, 0.3, 0.1), Diffusion(2, 1))
 
     assert gradgradcheck(features, (learnt,))

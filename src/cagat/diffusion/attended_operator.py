@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.library import custom_op
 
-from cagat.diffusion.coefficients import Coefficients
 from cagat.diffusion.diffuse import diffuse
+from cagat.diffusion.diffusion import Coefficients, Diffusion
 from cagat.diffusion.fused_operator import differentiable_gradients, fused_problem, graph_of
 from cagat.kernels import CSRGraph
 from cagat.kernels.dropout import seeded_dropout
@@ -137,7 +137,7 @@ def _differentiable_gradients(
     order, transition = graph_of(graph)
     p, slope, alpha, lam, xi, rounds, steps, walks = numbers
     ordered = CSRGraph.from_transition(order.pattern, transition)
-    options = {"K": rounds, "T": steps, "normalization": "walk" if walks else "row"}
+    diffusion = Diffusion(K=rounds, T=steps, normalization="walk" if walks else "row")
 
     def features(Z: Tensor, att_dst: Tensor, att_src: Tensor) -> Tensor:
         V = Z[order.nodes]
@@ -145,7 +145,7 @@ def _differentiable_gradients(
         G = edge_softmax(order.pattern, dst, src, None, slope)
         if p > 0:
             G = seeded_dropout(G, seed, p, order.entries)
-        return diffuse(V, G, ordered, Coefficients(alpha, lam, xi), **options).H[order.nodes_back]
+        return diffuse(V, G, ordered, Coefficients(alpha, lam, xi), diffusion).H[order.nodes_back]
 
     return differentiable_gradients(features, (Z, att_dst, att_src), grad)
 

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from cagat.diffusion.coefficients import Coefficients
 from cagat.diffusion.diffuse import diffuse
+from cagat.diffusion.diffusion import Coefficients, Diffusion
 from cagat.kernels import CSRGraph
 
 # Above so many bytes of features, heads, which meet nowhere in the diffusion, are worked on in groups.
@@ -12,20 +12,18 @@ MOST_BYTES = 2**30
 
 
 def features_by_heads(
-    Z: Tensor, G: Tensor, graph: CSRGraph, coefficients: Coefficients, *, K: int, T: int, **reading: object
+    Z: Tensor, G: Tensor, graph: CSRGraph, coefficients: Coefficients, diffusion: Diffusion
 ) -> Tensor:
     """The features that :func:`~cagat.diffusion.diffuse` ends in; only for evaluation are they made in groups."""
     # Processes that hold parts of a graph must all do the same, whatever they hold.
     at_once = torch.is_grad_enabled() or not graph.is_whole
-    group = Z.size(1) if at_once else heads_at_a_time(Z, K * T)
+    group = Z.size(1) if at_once else heads_at_a_time(Z, diffusion.K * diffusion.T)
     if group == Z.size(1):
-        return diffuse(Z, G, graph, coefficients, K=K, T=T, **reading).H  # type: ignore[arg-type]
+        return diffuse(Z, G, graph, coefficients, diffusion).H
     H = torch.empty_like(Z)
     for first in range(0, Z.size(1), group):
         heads = slice(first, first + group)
-        own = Coefficients(*(value[heads] if isinstance(value, Tensor) else value for value in coefficients))
-        part = diffuse(Z[:, heads], G[:, heads], graph, own, K=K, T=T, **reading)  # type: ignore[arg-type]
-        H[:, heads] = part.H
+        H[:, heads] = diffuse(Z[:, heads], G[:, heads], graph, coefficients.of_heads(heads), diffusion).H
     return H
 
 

@@ -1,14 +1,12 @@
-"""The rounds of Algorithm 1: attention and features, in turn."""
+"""The rounds of Algorithm 1 by single products: on any device, for any switches, differentiable any number of times."""
 
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from cagat.diffusion.chain import Chain
-from cagat.diffusion.coefficients import Coefficients, is_zero, over_channels
-from cagat.diffusion.edge_support import EdgeSupport
-from cagat.diffusion.full_support import FullSupport
+from cagat.diffusion.attention import Chain, EdgeSupport, FullSupport
+from cagat.diffusion.diffusion import Coefficients, Diffusion, is_zero, over_channels
 from cagat.kernels import CSRGraph, spmm_heads
 
 
@@ -26,19 +24,7 @@ class Diffused(NamedTuple):
     V: Tensor
 
 
-def diffuse(
-    Z: Tensor,
-    G: Tensor,
-    graph: CSRGraph,
-    coefficients: Coefficients,
-    *,
-    K: int,
-    T: int,
-    support: str = "full",
-    affinity: str = "edges",
-    feedback: bool = False,
-    normalization: str = "row",
-) -> Diffused:
+def diffuse(Z: Tensor, G: Tensor, graph: CSRGraph, coefficients: Coefficients, diffusion: Diffusion) -> Diffused:
     r"""Lines 5 to 14 of Algorithm 1.
 
     .. math::
@@ -51,25 +37,21 @@ def diffuse(
         G: GAT's attention at the entries of the graph.
         graph: The graph.
         coefficients: The weights alpha, lam and xi.
-        K: The number of rounds.
-        T: The number of diffusion steps in a round.
-        support: Whether S lives on all pairs (``"full"``) or on the ``"edges"``.
-        affinity: Whether Q is taken on the ``"edges"`` or on all pairs (``"full"``).
-        feedback: Whether H, instead of Z, is aggregated.
-        normalization: How the diffusion matrix is normalised.
+        diffusion: The switches.
 
     Shapes:
         - **Z**, **H:** :math:`(n, H, d)`
         - **G:** :math:`(E, H)`
     """
     alpha, lam, xi = coefficients
+    K, T, normalization = diffusion.K, diffusion.T, diffusion.normalization
     S: FullSupport | EdgeSupport
-    if support == "edges":
+    if diffusion.support == "edges":
         S = EdgeSupport(graph, G, alpha, xi, normalization)
     else:
-        S = FullSupport(graph, G, alpha, xi, affinity, normalization)
+        S = FullSupport(graph, G, alpha, xi, diffusion.affinity, normalization)
 
-    if is_zero(xi) and not feedback:
+    if is_zero(xi) and not diffusion.feedback:
         # H enters S only by xi: no round needs the features of the round before, and the last one is all.
         S.advance(Z, K * T)
         return Diffused(_mix(lam, S.matmul(Z), Z), S, Z)
@@ -78,7 +60,7 @@ def diffuse(
     H = _mix(lam, spmm_heads(graph.pattern, G, *chain.up_from(0)), Z)
     for _ in range(K):
         S.advance(H, T)
-        if feedback:
+        if diffusion.feedback:
             V, chain = H, Chain(graph, normalization, H)
         H = _mix(lam, S.matmul(chain), Z)
     return Diffused(H, S, V)

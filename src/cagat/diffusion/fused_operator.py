@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.library import custom_op
 
-from cagat.diffusion.coefficients import Coefficients
 from cagat.diffusion.diffuse import diffuse
+from cagat.diffusion.diffusion import Coefficients, Diffusion
 from cagat.diffusion.fused_problem import FusedProblem
 from cagat.kernels import CSRGraph, CSRPattern
 from cagat.kernels.local_order import LocalOrder
@@ -156,11 +156,11 @@ def _differentiable_gradients(
     """The same gradients, through the rounds made of single products."""
     order, weights = graph_of(graph)
     alpha, lam, xi, rounds, steps, walks = numbers
-    ordered, normalization = CSRGraph.from_transition(order.pattern, weights), "walk" if walks else "row"
-    coefficients, options = Coefficients(alpha, lam, xi), {"K": rounds, "T": steps, "normalization": normalization}
+    ordered = CSRGraph.from_transition(order.pattern, weights)
+    diffusion = Diffusion(K=rounds, T=steps, normalization="walk" if walks else "row")
 
     def features(Z: Tensor, G: Tensor) -> Tensor:
-        H = diffuse(Z[order.nodes], G[order.entries], ordered, coefficients, **options).H
+        H = diffuse(Z[order.nodes], G[order.entries], ordered, Coefficients(alpha, lam, xi), diffusion).H
         return H[order.nodes_back]
 
     return differentiable_gradients(features, (Z, G), grad)

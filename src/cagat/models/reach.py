@@ -1,6 +1,6 @@
 """How far the layers of CaGAT look."""
 
-from cagat.diffusion.coefficients import is_zero
+from cagat.diffusion.diffusion import is_zero
 from cagat.nn import CaGATConv
 
 

@@ -1,5 +1,6 @@
 """The CaGAT layer."""
 
+from dataclasses import replace
 from inspect import signature
 from typing import Any, Literal
 
@@ -8,8 +9,16 @@ from torch import Tensor
 from torch.nn.parameter import UninitializedParameter
 from torch_geometric.utils import is_torch_sparse_tensor
 
-from cagat.diffusion import AttentionOperator, Diffused, EdgeSupport, attended_features, diffuse, diffused_features
-from cagat.diffusion.coefficients import is_zero, over_channels
+from cagat.diffusion import (
+    AttentionOperator,
+    Diffused,
+    Diffusion,
+    EdgeSupport,
+    attended_features,
+    diffuse,
+    diffused_features,
+)
+from cagat.diffusion.diffusion import is_zero, over_channels
 from cagat.kernels import CSRGraph, dropout, edge_softmax, prepare_graph
 from cagat.kernels.csr_graph import NORMALIZATIONS
 from cagat.memory import require_memory
@@ -197,6 +206,7 @@ class CaGATConv(ExplainedMessages):
         self.feedback = feedback
         self.normalization = normalization
         self.learn_coefficients = learn_coefficients
+        self.diffusion = Diffusion(K, T, support, affinity, feedback, normalization)
         self.coefficients = LearnableCoefficients(alpha, lam, xi, heads, learn_coefficients)
 
     @property
@@ -250,10 +260,7 @@ class CaGATConv(ExplainedMessages):
         if fused is None or is_looked_into:
             G = self._attend(Z, graph, edge_attr)
             G = dropout(G, self.dropout, self.training, graph.global_entries)
-        if fused is None:
-            out = diffused_features(Z, G, graph, self.coefficients(), K=self.K, **self._reading())
-        else:
-            out = fused
+        out = diffused_features(Z, G, graph, self.coefficients(), self.diffusion) if fused is None else fused
         if is_looked_into:
             diffused = self._diffuse(Z, G, graph, self.K)
         if self.is_explained:
@@ -389,10 +396,9 @@ class CaGATConv(ExplainedMessages):
             (self.att_dst, self.att_src),
             graph,
             self.coefficients(),
+            self.diffusion,
             negative_slope=self.negative_slope,
             dropout=self.dropout if self.training else 0.0,
-            K=self.K,
-            **self._reading(),
         )
 
     def _edge_logits(self, graph: CSRGraph, edge_attr: Tensor) -> Tensor:
@@ -403,10 +409,7 @@ class CaGATConv(ExplainedMessages):
         return graph.merge((transformed * self.att_edge).sum(dim=-1))
 
     def _diffuse(self, Z: Tensor, G: Tensor, graph: CSRGraph, K: int) -> Diffused:
-        return diffuse(Z, G, graph, self.coefficients(), K=K, **self._reading())
-
-    def _reading(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("T", "support", "affinity", "feedback", "normalization")}
+        return diffuse(Z, G, graph, self.coefficients(), replace(self.diffusion, K=K))
 
     def __repr__(self) -> str:
         extras = "".join(

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from torch.nn import Parameter
 
-from cagat.diffusion.coefficients import is_zero
+from cagat.diffusion.diffusion import is_zero
 from cagat.distributed import Halo, Traffic
 from cagat.nn import CaGATConv
 
