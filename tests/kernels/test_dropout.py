@@ -4,7 +4,7 @@ from torch.autograd import gradcheck, gradgradcheck
 from torch.library import opcheck
 
 from cagat.kernels import dropout
-from cagat.kernels.dropout import seeded_dropout
+from cagat.kernels.operators import dropout_operator, seeded_dropout
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -48,7 +48,7 @@ def test_the_gradient_has_the_same_mask():
     assert torch.equal(gradient == 0, out == 0)
     assert gradcheck(lambda x: seeded_dropout(x, seed, 0.5), (x,))
     assert gradgradcheck(lambda x: seeded_dropout(x, seed, 0.5), (x,))
-    opcheck(seeded_dropout, (x, seed, 0.5))
+    opcheck(dropout_operator.traced, ([seed], x, 0.5))
 
 
 def test_strides_do_not_matter_and_nan_stays():
@@ -66,7 +66,7 @@ def test_some_rows_share_the_fate_that_they_have_in_the_whole():
     assert seeded_dropout(x[:0], seed, 0.5, global_rows[:0]).shape == (0, 3, 2)
     rows = x[global_rows].double().requires_grad_()
     assert gradcheck(lambda rows: seeded_dropout(rows, seed, 0.5, global_rows), (rows,))
-    opcheck(seeded_dropout, (rows, seed, 0.5, global_rows))
+    opcheck(dropout_operator.traced, ([seed, global_rows], rows, 0.5))
 
 
 def test_types_without_a_kernel_share_it_too():

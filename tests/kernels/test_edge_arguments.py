@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from cagat.kernels.edge_arguments import check_edges, checked_weight, require_dense, require_tensor
+from cagat.kernels.validation import check_edges, checked_weight, require_dense, require_tensor
 
 EDGES = torch.tensor([[0, 1], [1, 0]])
 

@@ -182,14 +182,13 @@ def test_softmax_and_its_gradient(given):
     program, softmax = given.program(), layout.values(torch.zeros_like(edge)).clone()
     program.softmax(softmax, at_dst, at_src, at_edge, 0.2)
     program.run()
-    expected = torch_products.edge_softmax(pattern.rowptr, pattern.col, dst, src, edge, 0.2)
+    expected = torch_products.edge_softmax(pattern, dst, src, edge, 0.2)
     torch.testing.assert_close(layout.unpadded(softmax), expected)
     logit, total, column = torch.zeros_like(softmax), torch.zeros_like(at_dst), torch.zeros_like(at_src)
     program.softmax_backward(logit, total, at_dst, at_src, at_edge, 0.2, softmax, layout.values(grad))
     program.column_sums(column, logit)
     program.run()
-    sides = (pattern.rowptr, pattern.col, pattern.rowptr_t, pattern.perm_t)
-    expected = torch_products.edge_softmax_backward(*sides, dst, src, edge, 0.2, expected, grad)
+    expected = torch_products.edge_softmax_backward(pattern, dst, src, edge, 0.2, expected, grad)
     for one, other in zip(map(layout.unpadded, (total, column, logit)), expected, strict=True):
         torch.testing.assert_close(one, other)
 

@@ -3,7 +3,7 @@ import weakref
 
 import torch
 
-from cagat.kernels.tensor_cache import TensorCache
+from cagat.kernels.graph_cache import TensorCache
 
 
 class Made:

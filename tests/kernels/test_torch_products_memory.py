@@ -11,7 +11,6 @@ def test_pairs_of_neighbours_that_do_not_fit_are_refused(monkeypatch):
     edges = torch.cat([graph.edge_index, graph.edge_index.flip(0)], dim=1)
     graph = CSRGraph.from_edge_index(edges, 2001)
     pattern, weights = graph.pattern, graph.transition("row", torch.float32)
-    arguments = (pattern.rowptr, pattern.col, weights[0], pattern.rowptr_t, pattern.col_t, weights[1])
     monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 10**8}))
     with pytest.raises(OutOfMemoryError, match=r'2001 nodes with degrees up to 2001 would need .*support="full"'):
-        torch_products.edge_diffusion(*arguments, torch.ones(graph.num_entries, 8), False)
+        torch_products.edge_diffusion(pattern, weights, torch.ones(graph.num_entries, 8), False)

@@ -11,8 +11,7 @@ from cagat.diffusion.diffuse import diffuse
 from cagat.diffusion.diffusion import Coefficients, Diffusion
 from cagat.diffusion.fused_operator import differentiable_gradients, fused_problem, graph_of
 from cagat.kernels import CSRGraph
-from cagat.kernels.dropout import seeded_dropout
-from cagat.kernels.products import edge_softmax
+from cagat.kernels.operators import edge_softmax, seeded_dropout
 
 
 def _forward(

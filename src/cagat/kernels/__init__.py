@@ -2,9 +2,8 @@
 
 from cagat.kernels.csr_graph import CSRGraph
 from cagat.kernels.csr_pattern import CSRPattern
-from cagat.kernels.dropout import dropout
-from cagat.kernels.prepare_graph import prepare_graph
-from cagat.kernels.products import edge_diffusion, edge_softmax, sddmm_heads, spmm, spmm_heads
+from cagat.kernels.graph_cache import prepare_graph
+from cagat.kernels.operators import dropout, edge_diffusion, edge_softmax, sddmm_heads, spmm, spmm_heads
 from cagat.kernels.thread_count import set_kernel_threads
 
 __all__ = [

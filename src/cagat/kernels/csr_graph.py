@@ -1,16 +1,32 @@
 """A graph, prepared once for all products."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from cagat.kernels.csr_pattern import CSRPattern
-from cagat.kernels.edge_arguments import check_edges, checked_weight
 from cagat.kernels.local_order import LocalOrder
-from cagat.kernels.products import spmm
+from cagat.kernels.operators import spmm
+from cagat.kernels.validation import check_edges, checked_weight
 
 NORMALIZATIONS = ("row", "sym", "walk")
+
+
+class _Prepared:
+    """What was computed from a graph, each made when it is first asked for."""
+
+    def __init__(self) -> None:
+        self.results: dict[Any, Any] = {}
+
+    def get(self, key: Any, make: Callable[[], Any]) -> Any:
+        if key not in self.results:
+            # It outlives the call: training must be able to use what an evaluation was the first to ask for.
+            with torch.inference_mode(False), torch.no_grad():
+                self.results[key] = make()
+        return self.results[key]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +56,7 @@ class CSRGraph:
     entry: Tensor
     num_given: int
     has_added_loops: bool
-    _transitions: dict[tuple[str, torch.dtype], tuple[Tensor, Tensor]] = field(default_factory=dict, repr=False)
-    _local_order: list[LocalOrder] = field(default_factory=list, repr=False)
-    _local_transitions: dict[tuple[str, torch.dtype], tuple[Tensor, Tensor]] = field(default_factory=dict, repr=False)
+    _prepared: _Prepared = field(default_factory=_Prepared, init=False, repr=False)
 
     @classmethod
     def from_edge_index(
@@ -70,63 +84,41 @@ class CSRGraph:
             - **edge_index:** :math:`(2, |E|)`
             - **edge_weight:** :math:`(|E|)` or :math:`(|E|, 1)`
         """
-        # What is made here outlives the call: it must be usable in training even if an evaluation made it first, and
-        # must not change with the caller's tensors.
-        with torch.inference_mode(False), torch.no_grad():
-            return cls._made(edge_index, num_nodes, edge_weight, add_self_loops, normalization, dtype)
-
-    @classmethod
-    def _made(
-        cls,
-        edge_index: Tensor,
-        num_nodes: int,
-        edge_weight: Tensor | None,
-        add_self_loops: bool,
-        normalization: str,
-        dtype: torch.dtype | None,
-    ) -> "CSRGraph":
         check_edges(edge_index, num_nodes)
-        edges = edge_index.to(torch.long, copy=True)
-        weight = None if edge_weight is None else checked_weight(edge_weight, edges)
-        num_given = edges.size(1)
-        if add_self_loops:
-            loops = _missing_loops(edges, num_nodes)
-            edges = torch.cat([edges, loops.expand(2, -1)], dim=1)
-            if weight is not None:
-                weight = torch.cat([weight, weight.new_ones(loops.numel())])
+        dtype = dtype or torch.get_default_dtype()
+        # What is made here outlives the call, as in _Prepared, and does not change with the caller's tensors.
+        with torch.inference_mode(False), torch.no_grad():
+            edges = edge_index.to(torch.long, copy=True)
+            weight = None if edge_weight is None else checked_weight(edge_weight, edges)
+            num_given = edges.size(1)
+            if add_self_loops:
+                has_loop = torch.zeros(num_nodes, dtype=torch.bool, device=edges.device)
+                has_loop[edges[0, edges[0] == edges[1]]] = True
+                loops = (~has_loop).nonzero().squeeze(1)
+                edges = torch.cat([edges, loops.expand(2, -1)], dim=1)
+                if weight is not None:
+                    weight = torch.cat([weight, weight.new_ones(loops.numel())])
 
-        source, target = edges
-        key, entry = torch.unique(target * num_nodes + source, return_inverse=True)
-        row = torch.div(key, max(num_nodes, 1), rounding_mode="floor")
-        adjacency = torch.ones(key.numel(), dtype=torch.float64, device=edges.device)
-        if weight is not None:
-            adjacency.zero_().index_add_(0, entry, weight)
-        graph = cls(
-            pattern=CSRPattern.from_sorted(row, key - row * num_nodes, num_nodes, num_nodes),
-            adjacency=adjacency,
-            edge_index=edges,
-            entry=entry,
-            num_given=num_given,
-            has_added_loops=add_self_loops,
-        )
-        graph.transition(normalization, dtype or torch.get_default_dtype())
+            source, target = edges
+            key, entry = torch.unique(target * num_nodes + source, return_inverse=True)
+            row = torch.div(key, max(num_nodes, 1), rounding_mode="floor")
+            adjacency = torch.ones(key.numel(), dtype=torch.float64, device=edges.device)
+            if weight is not None:
+                adjacency.zero_().index_add_(0, entry, weight)
+            pattern = CSRPattern.from_sorted(row, key - row * num_nodes, num_nodes, num_nodes)
+        graph = cls(pattern, adjacency, edges, entry, num_given, add_self_loops)
+        graph.transition(normalization, dtype)
         if graph.device.type == "cpu":  # Other devices have no use for it.
-            graph.local_transition(normalization, dtype or torch.get_default_dtype())
+            graph.local_transition(normalization, dtype)
         return graph
 
     @classmethod
     def from_transition(cls, pattern: CSRPattern, weights: tuple[Tensor, Tensor]) -> "CSRGraph":
         """A graph of which no more is known than the pattern and the values of its ``"row"`` transition."""
         none = torch.empty(0, dtype=torch.long, device=pattern.col.device)
-        return cls(
-            pattern=pattern,
-            adjacency=weights[0].double(),
-            edge_index=none.expand(2, 0),
-            entry=none,
-            num_given=0,
-            has_added_loops=False,
-            _transitions={("row", weights[0].dtype): weights},
-        )
+        graph = cls(pattern, weights[0].double(), none.expand(2, 0), none, num_given=0, has_added_loops=False)
+        graph._prepared.results["row", weights[0].dtype] = weights
+        return graph
 
     @property
     def num_nodes(self) -> int:
@@ -180,19 +172,17 @@ class CSRGraph:
         """
         if normalization not in NORMALIZATIONS:
             raise ValueError(f"normalization must be one of {', '.join(NORMALIZATIONS)}, got {normalization!r}")
-        normalization = _matrix_of(normalization)
-        known = self._transitions.get((normalization, dtype))
-        if known is not None:
-            return known
-        with torch.inference_mode(False), torch.no_grad():
-            made = self._make_transition(normalization, dtype)
-        self._transitions[normalization, dtype] = made
-        return made
+        # A walk differs from rows in how S is diffused, not in the matrix.
+        matrix = "row" if normalization == "walk" else normalization
+        weights: tuple[Tensor, Tensor] = self._prepared.get(
+            (matrix, dtype), lambda: self._make_transition(matrix, dtype)
+        )
+        return weights
 
-    def _make_transition(self, normalization: str, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    def _make_transition(self, matrix: str, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         row, col = self.pattern.rows(), self.pattern.col.long()
         degree = self.adjacency.new_zeros(self.num_nodes).index_add_(0, row, self.adjacency)
-        if normalization == "row":
+        if matrix == "row":
             values = self.adjacency * _inverse_power(degree, -1.0)[row]
         else:
             scale = _inverse_power(degree, -0.5)
@@ -200,20 +190,17 @@ class CSRGraph:
         return values.to(dtype), values[self.pattern.perm_t.long()].to(dtype)
 
     def local_order(self) -> LocalOrder:
-        """An order of the nodes in which neighbours are near each other, found when it is first asked for."""
-        if not self._local_order:
-            with torch.inference_mode(False), torch.no_grad():
-                self._local_order.append(LocalOrder.of(self.pattern))
-        return self._local_order[0]
+        """An order of the nodes in which neighbours are near each other."""
+        order: LocalOrder = self._prepared.get("local order", lambda: LocalOrder.of(self.pattern))
+        return order
 
     def local_transition(self, normalization: str, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """As :meth:`transition`, in the order of :meth:`local_order`."""
-        normalization = _matrix_of(normalization)
-        if (normalization, dtype) not in self._local_transitions:
-            with torch.inference_mode(False), torch.no_grad():
-                weights = self.local_order().weights(self.transition(normalization, dtype)[0])
-            self._local_transitions[normalization, dtype] = weights
-        return self._local_transitions[normalization, dtype]
+        matrix = "row" if normalization == "walk" else normalization
+        weights: tuple[Tensor, Tensor] = self._prepared.get(
+            ("local", matrix, dtype), lambda: self.local_order().weights(self.transition(matrix, dtype)[0])
+        )
+        return weights
 
     def merge(self, edge_values: Tensor) -> Tensor:
         """Values of the columns of :attr:`edge_index` as values of the entries; an edge given twice gets the mean."""
@@ -225,30 +212,17 @@ class CSRGraph:
 
     def to(self, device: torch.device | str) -> "CSRGraph":
         """The same graph on another device."""
-        return CSRGraph(
+        return replace(
+            self,
             pattern=self.pattern.to(device),
             adjacency=self.adjacency.to(device),
             edge_index=self.edge_index.to(device),
             entry=self.entry.to(device),
-            num_given=self.num_given,
-            has_added_loops=self.has_added_loops,
-            _transitions={key: (a.to(device), b.to(device)) for key, (a, b) in self._transitions.items()},
         )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(num_nodes={self.num_nodes}, num_entries={self.num_entries})"
 
 
-def _matrix_of(normalization: str) -> str:
-    """Which matrix a normalisation is made of: a walk differs from rows in how S is diffused, not in the matrix."""
-    return "row" if normalization == "walk" else normalization
-
-
 def _inverse_power(degree: Tensor, power: float) -> Tensor:
     return degree.pow(power).masked_fill_(degree == 0, 0)
-
-
-def _missing_loops(edges: Tensor, num_nodes: int) -> Tensor:
-    missing = torch.ones(num_nodes, dtype=torch.bool, device=edges.device)
-    missing[edges[0, edges[0] == edges[1]]] = False
-    return missing.nonzero().squeeze(1)

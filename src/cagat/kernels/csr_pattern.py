@@ -6,19 +6,6 @@ import torch
 from torch import Tensor
 
 
-def _row_pointers(sorted_rows: Tensor, num_rows: int, dtype: torch.dtype) -> Tensor:
-    counts = torch.bincount(sorted_rows, minlength=num_rows)
-    return torch.cat([counts.new_zeros(1), counts.cumsum(dim=0)]).to(dtype)
-
-
-def _require_range(name: str, indices: Tensor, size: int) -> None:
-    if indices.numel():
-        low, high = (int(extreme) for extreme in indices.aminmax())
-        if low < 0 or high >= size:
-            wrong = low if low < 0 else high
-            raise IndexError(f"there is an entry in {name} {wrong} of a matrix with {size} {name}s, numbered from 0")
-
-
 @dataclass(frozen=True, eq=False)
 class CSRPattern:
     """The positions of the entries of a sparse matrix, and of its transpose.
@@ -79,15 +66,30 @@ class CSRPattern:
         shares = (self.rowptr, self.rowptr_t), (self.col, self.col_t)
         return all(own.data_ptr() == transposed.data_ptr() for own, transposed in shares)
 
+    def tensors(self) -> list[Tensor]:
+        """The tensors that make up the pattern, as torch operators take it; ``CSRPattern(*tensors)`` reverses this."""
+        return [self.rowptr, self.col, self.rowptr_t, self.col_t, self.perm_t]
+
     def rows(self) -> Tensor:
         """The row of each entry, as int64."""
-        counts = self.rowptr.diff()
-        return torch.repeat_interleave(
-            torch.arange(self.num_rows, device=self.col.device), counts, output_size=self.num_entries
-        )
+        rows = torch.arange(self.num_rows, device=self.col.device)
+        return torch.repeat_interleave(rows, self.rowptr.diff(), output_size=self.num_entries)
 
     def to(self, device: torch.device | str) -> "CSRPattern":
         """The same pattern on another device."""
         rowptr, col = self.rowptr.to(device), self.col.to(device)
         shared = (rowptr, col) if self.is_symmetric else (self.rowptr_t.to(device), self.col_t.to(device))
         return CSRPattern(rowptr, col, *shared, self.perm_t.to(device))
+
+
+def _require_range(name: str, indices: Tensor, size: int) -> None:
+    if indices.numel():
+        low, high = (int(extreme) for extreme in indices.aminmax())
+        if low < 0 or high >= size:
+            wrong = low if low < 0 else high
+            raise IndexError(f"there is an entry in {name} {wrong} of a matrix with {size} {name}s, numbered from 0")
+
+
+def _row_pointers(sorted_rows: Tensor, num_rows: int, dtype: torch.dtype) -> Tensor:
+    counts = torch.bincount(sorted_rows, minlength=num_rows)
+    return torch.cat([counts.new_zeros(1), counts.cumsum(dim=0)]).to(dtype)

@@ -1,16 +1,26 @@
-"""The products on the CPU: torch tensors in, compiled loops over blocks of rows, torch tensors out."""
+"""The products on the CPU: the compiled loops, and the functions that call them with torch tensors.
 
+A loop works on the rows ``start`` to ``stop`` and writes nothing that belongs to other rows. Heads and channels are the
+last dimensions, so that the innermost loops run over adjacent numbers and become vector instructions.
+"""
+
+import inspect
+import zlib
+from functools import cache
 from typing import Any
 
+import numba
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cagat.kernels import numba_kernels as kernels
+from cagat.kernels import compiled as compiled_module
+from cagat.kernels import lanes as lanes_module
 from cagat.kernels import torch_products
+from cagat.kernels.compiled import compiled
 from cagat.kernels.csr_pattern import CSRPattern
-from cagat.kernels.edge_diffusion_loop import edge_diffusion_loop
+from cagat.kernels.lanes import index, keep, load, store, tile, zeros
 from cagat.kernels.row_layout import RowLayout
 from cagat.kernels.row_program import RowProgram
 from cagat.kernels.row_threads import row_threads
@@ -22,96 +32,114 @@ def _array(tensor: Tensor) -> NDArray[Any]:
     return array
 
 
-def _run(kernel: Any, rowptr: NDArray[Any], *arguments: Any, width: int) -> None:
-    row_threads.run(kernel, rowptr, arguments, width, kernel_threads())
+def _run(loop: Any, rowptr: Tensor, *arguments: Tensor | bool, width: int) -> None:
+    """Run a loop over all rows; each entry takes ``width`` multiplications."""
+    arrays = tuple(_array(argument) if isinstance(argument, Tensor) else argument for argument in arguments)
+    pointers = _array(rowptr)
+    row_threads.run(loop, pointers, (pointers, *arrays), max(1, width), kernel_threads())
 
 
-def _has_whole_rows(col: Tensor, x: Tensor) -> bool:
+def _rows_alone(pattern: CSRPattern, transpose: bool) -> CSRPattern:
+    """A pattern whose transpose is not asked for."""
+    rowptr, col = (pattern.rowptr_t, pattern.col_t) if transpose else (pattern.rowptr, pattern.col)
+    return CSRPattern(rowptr, col, rowptr, col, col)
+
+
+def _has_whole_rows(pattern: CSRPattern, x: Tensor) -> bool:
     """Whether features of one head are rows of a row program as they are."""
     layout = RowLayout(1, x.size(-1), x.dtype)
-    return col.dtype == torch.int32 and layout.is_possible and layout.width == layout.channels
+    return pattern.col.dtype == torch.int32 and layout.is_possible and layout.width == layout.channels
 
 
-def spmm(rowptr: Tensor, col: Tensor, weight: Tensor, x: Tensor) -> Tensor:
-    """See :func:`cagat.kernels.products.spmm`."""
-    if _has_whole_rows(col, x):
-        pattern = CSRPattern(rowptr, col, rowptr, col, col)  # The transpose is not asked for.
-        weight, out = weight.contiguous(), x.new_empty(rowptr.numel() - 1, x.size(1))
-        program = RowProgram(pattern, (weight, weight), RowLayout(1, x.size(1), x.dtype))
+@compiled
+def _spmm_heads(
+    rowptr: Any, col: Any, perm: Any, is_permuted: bool, values: Any, x: Any, out: Any, start: int, stop: int
+) -> None:
+    """``out[i, h] = sum_j values_ij[h] x[j, h]``; of the transpose, ``perm`` says where the values of an entry are."""
+    heads, channels = x.shape[1], x.shape[2]
+    for i in range(start, stop):
+        for h in range(heads):
+            for c in range(channels):
+                out[i, h, c] = 0
+        for e in range(rowptr[i], rowptr[i + 1]):
+            j = col[e]
+            entry = perm[e] if is_permuted else e
+            for h in range(heads):
+                v = values[entry, h]
+                for c in range(channels):
+                    out[i, h, c] += v * x[j, h, c]
+
+
+def spmm(pattern: CSRPattern, weights: list[Tensor], x: Tensor, transpose: bool) -> Tensor:
+    """See :func:`cagat.kernels.operators.spmm`."""
+    rows, weight = _rows_alone(pattern, transpose), weights[transpose].contiguous()
+    out = x.new_empty(rows.num_rows, x.size(1))
+    if _has_whole_rows(pattern, x):
+        program = RowProgram(rows, (weight, weight), RowLayout(1, x.size(1), x.dtype))
         program.aggregate(out, x=x.detach().contiguous())
         program.run()
         return out
-    out = x.new_empty(rowptr.numel() - 1, x.size(1))
-    pointers = _array(rowptr)
-    _run(kernels.spmm, pointers, pointers, _array(col), _array(weight), _array(x), out.numpy(), width=max(1, x.size(1)))
+    heads = (tensor[:, None] for tensor in (weight, x, out))
+    _run(_spmm_heads, rows.rowptr, rows.col, rows.col, False, *heads, width=x.size(1))
     return out
 
 
-def spmm_heads(
-    rowptr: Tensor,
-    col: Tensor,
-    rowptr_t: Tensor,
-    col_t: Tensor,
-    perm_t: Tensor,
-    values: Tensor,
-    x: Tensor,
-    transpose: bool,
-) -> Tensor:
-    """See :func:`cagat.kernels.products.spmm_heads`."""
-    pointers = _array(rowptr_t if transpose else rowptr)
-    out = x.new_empty(len(pointers) - 1, x.size(1), x.size(2))
-    if x.size(1) == 1 and _has_whole_rows(col, x):
-        program = RowProgram(CSRPattern(rowptr, col, rowptr_t, col_t, perm_t), None, RowLayout(1, x.size(2), x.dtype))
+def spmm_heads(pattern: CSRPattern, values: Tensor, x: Tensor, transpose: bool) -> Tensor:
+    """See :func:`cagat.kernels.operators.spmm_heads`."""
+    rows = _rows_alone(pattern, transpose)
+    out = x.new_empty(rows.num_rows, x.size(1), x.size(2))
+    if x.size(1) == 1 and _has_whole_rows(pattern, x):
+        program = RowProgram(pattern, None, RowLayout(1, x.size(2), x.dtype))
         factors = (values.detach().contiguous(), x.detach().contiguous())
         program.aggregate(out, values=factors[0], y=factors[1], transpose=transpose)
         program.run()
         return out
-    width = max(1, x.size(1) * x.size(2))
-    if transpose:
-        indices = (_array(col_t), _array(perm_t))
-        _run(kernels.spmm_heads_t, pointers, pointers, *indices, _array(values), _array(x), out.numpy(), width=width)
-    else:
-        _run(kernels.spmm_heads, pointers, pointers, _array(col), _array(values), _array(x), out.numpy(), width=width)
+    width = x.size(1) * x.size(2)
+    _run(_spmm_heads, rows.rowptr, rows.col, pattern.perm_t, transpose, values, x, out, width=width)
     return out
 
 
-def sddmm_heads(rowptr: Tensor, col: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    """See :func:`cagat.kernels.products.sddmm_heads`."""
-    out = a.new_empty(col.numel(), a.size(1))
-    pointers = _array(rowptr)
-    width = max(1, a.size(1) * a.size(2))
-    _run(kernels.sddmm_heads, pointers, pointers, _array(col), _array(a), _array(b), out.numpy(), width=width)
+@compiled
+def _sddmm_heads(rowptr: Any, col: Any, a: Any, b: Any, out: Any, start: int, stop: int) -> None:
+    """``out_ij[h] = <a[i, h], b[j, h]>`` at the entries."""
+    heads, channels = a.shape[1], a.shape[2]
+    for i in range(start, stop):
+        for e in range(rowptr[i], rowptr[i + 1]):
+            j = col[e]
+            for h in range(heads):
+                total = a.dtype.type(0)
+                for c in range(channels):
+                    total += a[i, h, c] * b[j, h, c]
+                out[e, h] = total
+
+
+def sddmm_heads(pattern: CSRPattern, a: Tensor, b: Tensor) -> Tensor:
+    """See :func:`cagat.kernels.operators.sddmm_heads`."""
+    out = a.new_empty(pattern.num_entries, a.size(1))
+    _run(_sddmm_heads, pattern.rowptr, pattern.col, a, b, out, width=a.size(1) * a.size(2))
     return out
 
 
-def _softmax_program(pattern: CSRPattern, logits: Tensor) -> tuple[RowProgram, RowLayout] | None:
-    """A program for vectors of heads, if there can be one."""
-    layout = RowLayout(logits.size(1), 1, logits.dtype)
-    if not layout.is_possible or pattern.col.dtype != torch.int32:
-        return None
-    return RowProgram(pattern, None, layout), layout
+def _heads_layout(pattern: CSRPattern, values: Tensor) -> RowLayout | None:
+    """A layout for vectors of heads, if there are loops for it."""
+    layout = RowLayout(values.size(1), 1, values.dtype)
+    return layout if layout.is_possible and pattern.col.dtype == torch.int32 else None
 
 
-def edge_softmax(
-    rowptr: Tensor, col: Tensor, dst: Tensor, src: Tensor, edge: Tensor | None, negative_slope: float
-) -> Tensor:
-    """See :func:`cagat.kernels.products.edge_softmax`."""
-    made = _softmax_program(CSRPattern(rowptr, col, rowptr, col, col), dst)  # The transpose is not asked for.
-    if made is None:
-        return torch_products.edge_softmax(rowptr, col, dst, src, edge, negative_slope)
-    program, layout = made
-    out = dst.new_empty(col.numel(), layout.padded_heads)
-    logits = (layout.values(dst), layout.values(src), None if edge is None else layout.values(edge))
-    program.softmax(out, *logits, negative_slope)
+def edge_softmax(pattern: CSRPattern, dst: Tensor, src: Tensor, edge: Tensor | None, negative_slope: float) -> Tensor:
+    """See :func:`cagat.kernels.operators.edge_softmax`."""
+    layout = _heads_layout(pattern, dst)
+    if layout is None:
+        return torch_products.edge_softmax(pattern, dst, src, edge, negative_slope)
+    program = RowProgram(_rows_alone(pattern, False), None, layout)
+    out = dst.new_empty(pattern.num_entries, layout.padded_heads)
+    program.softmax(out, *_padded(layout, dst, src, edge), negative_slope)
     program.run()
     return layout.unpadded(out)
 
 
 def edge_softmax_backward(
-    rowptr: Tensor,
-    col: Tensor,
-    rowptr_t: Tensor,
-    perm_t: Tensor,
+    pattern: CSRPattern,
     dst: Tensor,
     src: Tensor,
     edge: Tensor | None,
@@ -120,65 +148,122 @@ def edge_softmax_backward(
     grad: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of :func:`edge_softmax` at ``dst``, at ``src`` and at ``edge``."""
-    made = _softmax_program(CSRPattern(rowptr, col, rowptr_t, perm_t, perm_t), dst)  # Sums need no columns.
-    if made is None:
-        return torch_products.edge_softmax_backward(
-            rowptr, col, rowptr_t, perm_t, dst, src, edge, negative_slope, softmax, grad
-        )
-    program, layout = made
-    heads = layout.padded_heads
-    grad_logit, grad_dst, grad_src = (dst.new_empty(size.size(0), heads) for size in (softmax, dst, src))
-    logits = (layout.values(dst), layout.values(src), None if edge is None else layout.values(edge))
+    layout = _heads_layout(pattern, dst)
+    if layout is None:
+        return torch_products.edge_softmax_backward(pattern, dst, src, edge, negative_slope, softmax, grad)
+    program = RowProgram(pattern, None, layout)
+    gradients = [dst.new_empty(like.size(0), layout.padded_heads) for like in (dst, src, softmax)]
+    grad_dst, grad_src, grad_logit = gradients
+    logits = _padded(layout, dst, src, edge)
     program.softmax_backward(grad_logit, grad_dst, *logits, negative_slope, layout.values(softmax), layout.values(grad))
     program.column_sums(grad_src, grad_logit)
     program.run()
     return layout.unpadded(grad_dst), layout.unpadded(grad_src), layout.unpadded(grad_logit)
 
 
-def edge_diffusion(
-    rowptr: Tensor,
-    col: Tensor,
-    weight: Tensor,
-    rowptr_t: Tensor,
-    col_t: Tensor,
-    weight_t: Tensor,
-    values: Tensor,
-    transpose: bool,
-) -> Tensor:
-    """See :func:`cagat.kernels.products.edge_diffusion`."""
-    layout = RowLayout(values.size(1), 1, values.dtype)
-    if not layout.is_possible or col.dtype != torch.int32:
-        return torch_products.edge_diffusion(rowptr, col, weight, rowptr_t, col_t, weight_t, values, transpose)
-    padded = _array(layout.values(values))
-    out = values.new_empty(padded.shape)
-    pointers = _array(rowptr)
-    left = (rowptr_t, col_t, weight_t) if transpose else (rowptr, col, weight)
+def _padded(layout: RowLayout, dst: Tensor, src: Tensor, edge: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
+    return layout.values(dst), layout.values(src), None if edge is None else layout.values(edge)
+
+
+@cache
+def _edge_diffusion(heads: int) -> compiled:
+    """A loop for values of so many heads, a power of two, which are one vector of lanes.
+
+    With a number of heads that is known only when it runs, and with indices that might be negative, it would take much
+    longer.
+    """
+    H = heads
+    # numba keeps compiled code until this file changes; what it calls is in others, whose text it is told here.
+    sources = zlib.crc32("".join(map(inspect.getsource, (compiled_module, lanes_module))).encode())
+
+    @compiled
+    def edge_diffusion(
+        rowptr: Any,
+        col: Any,
+        left_rowptr: Any,
+        left_col: Any,
+        left_weight: Any,
+        values: Any,
+        out: Any,
+        start: int,
+        stop: int,
+    ) -> None:
+        """``out = L S L^T`` at the entries of S, where L is ``Abar`` or its transpose."""
+        D = values.dtype.type
+        # Row i of L S. It is cleared entry by entry, so that a row costs its own entries and not all nodes.
+        rows = np.zeros((len(rowptr) - 1 + (sources - sources), H), dtype=values.dtype)
+        row, S, result = rows.ctypes.data, values.ctypes.data, out.ctypes.data
+        pointers, columns = rowptr.ctypes.data, col.ctypes.data
+        left_pointers, left_columns, weight = left_rowptr.ctypes.data, left_col.ctypes.data, left_weight.ctypes.data
+        for i in range(start, stop):
+            first, end = index(pointers, i), index(pointers, i + 1)
+            if first == end:
+                continue
+            left_first, left_end = index(left_pointers, i), index(left_pointers, i + 1)
+            for f in range(left_first, left_end):
+                p, w = index(left_columns, f), tile(load(weight, f, D, 1), H)
+                for e in range(index(pointers, p), index(pointers, p + 1)):
+                    q = index(columns, e) * H
+                    store(row, q, load(row, q, D, H) + w * load(S, e * H, D, H))
+            for e in range(first, end):
+                j, total = index(columns, e), zeros(D, H)
+                for f in range(index(left_pointers, j), index(left_pointers, j + 1)):
+                    total += load(row, index(left_columns, f) * H, D, H) * tile(load(weight, f, D, 1), H)
+                store(result, e * H, total)
+            for f in range(left_first, left_end):
+                p = index(left_columns, f)
+                for e in range(index(pointers, p), index(pointers, p + 1)):
+                    store(row, index(columns, e) * H, zeros(D, H))
+        keep(rows)
+
+    return edge_diffusion
+
+
+def edge_diffusion(pattern: CSRPattern, weights: list[Tensor], values: Tensor, transpose: bool) -> Tensor:
+    """See :func:`cagat.kernels.operators.edge_diffusion`."""
+    layout = _heads_layout(pattern, values)
+    if layout is None:
+        return torch_products.edge_diffusion(pattern, weights, values, transpose)
+    padded, left = layout.values(values), _rows_alone(pattern, transpose)
+    out, loop = torch.empty_like(padded), _edge_diffusion(layout.padded_heads)
     # Both passes over a row visit its neighbours' entries, so an entry costs about the mean degree.
-    degree = 1 + col.numel() // max(1, rowptr.numel() - 1)
-    inputs = (*(_array(tensor) for tensor in left), padded)
-    _run(
-        edge_diffusion_loop(layout.padded_heads),
-        pointers,
-        pointers,
-        _array(col),
-        *inputs,
-        out.numpy(),
-        width=2 * degree * layout.padded_heads,
-    )
+    degree = 1 + pattern.num_entries // max(1, pattern.num_rows)
+    width = 2 * degree * layout.padded_heads
+    _run(loop, pattern.rowptr, pattern.col, left.rowptr, left.col, weights[transpose], padded, out, width=width)
     return layout.unpadded(out)
 
 
+@numba.njit(inline="always")
+def _hash(k: int, low: Any, high: Any) -> Any:
+    """Twice the last part of MurmurHash3, a permutation of 32 bits in which every bit depends on every other."""
+    h = np.uint32(np.uint32(k) ^ low)
+    h = np.uint32(np.uint32(h ^ (h >> np.uint32(16))) * np.uint32(0x85EBCA6B))
+    h = np.uint32(np.uint32(h ^ (h >> np.uint32(13))) * np.uint32(0xC2B2AE35))
+    h = np.uint32(h ^ (h >> np.uint32(16)) ^ high ^ np.uint32(k >> 32))
+    h = np.uint32(np.uint32(h ^ (h >> np.uint32(16))) * np.uint32(0x85EBCA6B))
+    h = np.uint32(np.uint32(h ^ (h >> np.uint32(13))) * np.uint32(0xC2B2AE35))
+    return np.uint32(h ^ (h >> np.uint32(16)))
+
+
+@compiled
+def _dropout(x: Any, rows: Any, width: int, low: Any, high: Any, threshold: Any, scale: Any, out: Any) -> None:
+    """``scale x`` or zero, as the hash of an element's place in a larger matrix is above the threshold or not."""
+    for r in range(x.shape[0]):
+        first = np.int64(rows[r]) * width
+        for c in range(x.shape[1]):
+            # A product, so that NaN stays NaN even where it is dropped, as in torch.
+            out[r, c] = x[r, c] * (scale if _hash(first + c, low, high) >= threshold else scale * 0)
+
+
 def dropout(x: Tensor, seed: int, p: float, global_rows: Tensor | None = None, width: int | None = None) -> Tensor:
-    """See :func:`cagat.kernels.dropout.dropout`; rows may be padded beyond the width of the larger matrix."""
+    """See :func:`cagat.kernels.operators.dropout`; rows may be padded beyond the width of the larger matrix."""
     out = torch.empty_like(x, memory_format=torch.contiguous_format)
-    numbers = (np.uint32(seed & 0xFFFFFFFF), np.uint32(seed >> 32), np.uint32(round(p * 2**32)))
-    if global_rows is not None and x.numel() > 0:
-        rows, kept = _array(x).reshape(len(x), -1), out.view(len(x), -1).numpy()
-        columns = rows.shape[1] if width is None else width
-        kernels.dropout_rows(
-            rows, _array(global_rows), columns, *numbers, kept.dtype.type(1 / (1 - p)), kept, 0, len(rows)
-        )
+    if x.numel() == 0:
         return out
-    flat, result = _array(x).reshape(-1), out.view(-1).numpy()
-    kernels.dropout(flat, *numbers, result.dtype.type(1 / (1 - p)), result, 0, len(flat))
+    # Without a larger matrix, all elements are one row of their own.
+    rows = torch.zeros(1, dtype=torch.int64) if global_rows is None else global_rows
+    flat, kept = _array(x).reshape(rows.numel(), -1), out.view(rows.numel(), -1).numpy()
+    numbers = (np.uint32(seed & 0xFFFFFFFF), np.uint32(seed >> 32), np.uint32(round(p * 2**32)))
+    columns = flat.shape[1] if width is None else width
+    _dropout(flat, _array(rows), columns, *numbers, kept.dtype.type(1 / (1 - p)), kept)
     return out

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch_geometric.nn import GATv2Conv
 from torch_geometric.utils import is_torch_sparse_tensor
 
-from cagat.kernels.edge_arguments import check_edges, require_dense, require_tensor
+from cagat.kernels.validation import check_edges, require_dense, require_tensor
 from cagat.models.gat import GAT
 from cagat.nn import SparseFeatures
 from cagat.nn.arguments import as_features, require_fitting

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch_geometric.nn import LabelPropagation
 from torch_geometric.utils import remove_self_loops
 
-from cagat.kernels.edge_arguments import check_edges, checked_weight
+from cagat.kernels.validation import check_edges, checked_weight
 from cagat.models.node_classifier import Labelled, NodeClassifier
 from cagat.nn.arguments import as_features
 from cagat.nn.settings import require_sizes

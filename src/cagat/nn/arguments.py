@@ -8,7 +8,7 @@ from torch.nn.parameter import UninitializedParameter
 from torch_geometric.utils import is_torch_sparse_tensor
 
 from cagat.kernels import CSRGraph
-from cagat.kernels.edge_arguments import require_dense, require_tensor
+from cagat.kernels.validation import require_dense, require_tensor
 from cagat.nn.settings import NOT_BIPARTITE
 from cagat.nn.sparse_features import SparseFeatures
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 from torch import Tensor
 
-from cagat.kernels.edge_arguments import require_dense
+from cagat.kernels.validation import require_dense
 
 LARGEST = 1e30
 """Of numbers without a limit of their own: what is larger, or soon what is computed with it, float32 cannot hold."""

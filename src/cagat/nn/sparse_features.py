@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from cagat.kernels import CSRPattern, dropout, spmm_heads
-from cagat.kernels.tensor_cache import TensorCache
+from cagat.kernels.graph_cache import TensorCache
 
 _known = TensorCache()
 

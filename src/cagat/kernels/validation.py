@@ -1,14 +1,15 @@
-"""What edges and their weights must be, whoever gives them."""
+"""What edges, weights and the operands of products must be: public functions check it once, inner calls do not."""
 
 from numbers import Integral
 
 import torch
 from torch import Tensor
 
+from cagat.kernels.csr_pattern import CSRPattern
 from cagat.memory import require_memory
 
 # Where nodes are numbered with large gaps, memory is short before there is an edge.
-_MANY_NODES, _BYTES_A_NODE = 10_000_000, 64
+_MANY_NODES, _BYTES_PER_NODE = 10_000_000, 64
 
 # Torch stores other unsigned integers, but hardly computes with them.
 _INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
@@ -47,20 +48,19 @@ def check_edges(edge_index: Tensor, num_nodes: int) -> None:
     if not isinstance(num_nodes, Integral) or num_nodes < 0:
         raise ValueError(f"num_nodes must be an integer not below 0, got {num_nodes!r}")
     if num_nodes > _MANY_NODES:
-        require_memory(_BYTES_A_NODE * num_nodes, f"A graph of {num_nodes} nodes", "Number the nodes without gaps.")
+        require_memory(_BYTES_PER_NODE * num_nodes, f"A graph of {num_nodes} nodes", "Number the nodes without gaps.")
     if edge_index.numel() == 0:
         return
     low, high = (int(extreme) for extreme in edge_index.aminmax())
     if low < 0 or high >= num_nodes:
-        wrong = low if low < 0 else high
         raise IndexError(
-            f"edge_index names node {wrong}, but nodes are numbered from 0 to {num_nodes - 1}; "
+            f"edge_index names node {low if low < 0 else high}, but nodes are numbered from 0 to {num_nodes - 1}; "
             "renumber the edges or give a feature row to every node"
         )
 
 
 def checked_weight(edge_weight: Tensor, edges: Tensor) -> Tensor:
-    """A copy of the edges' weights in double precision, one a column of ``edges``."""
+    """A copy of the edge weights in double precision, one per column of ``edges``."""
     require_dense("edge_weight", edge_weight)
     if edge_weight.is_complex():
         raise TypeError(f"edge weights must be real, got {edge_weight.dtype}; pass edge_weight.abs()")
@@ -75,12 +75,41 @@ def checked_weight(edge_weight: Tensor, edges: Tensor) -> Tensor:
     weight = edge_weight.to(edges.device, torch.float64, copy=True)
     valid = weight.isfinite() & (weight >= 0)
     if not valid.all():
-        place = int((~valid).nonzero()[0, 0])
-        raise ValueError(f"edge weights must be finite and not negative, but edge {place} has {float(weight[place])}")
-    # Sums of them are made for edges that are given twice, and for degrees.
+        edge = int((~valid).nonzero()[0, 0])
+        raise ValueError(f"edge weights must be finite and not negative, but edge {edge} has {float(weight[edge])}")
+    # They are summed for edges that are given twice, and for degrees.
     if not weight.sum().isfinite():
         raise ValueError(
             f"edge weights are up to {float(weight.max()):g} and add up to more than float64 can hold; scale them, for "
             "instance with edge_weight / edge_weight.max()"
         )
     return weight
+
+
+def check_operands(product: str, pattern: CSRPattern, **operands: tuple[Tensor, int | None, int]) -> None:
+    """Raise unless the operands of a product fit each other and the pattern: compiled loops would read other memory.
+
+    Args:
+        product: The product's name.
+        pattern: The pattern.
+        **operands: Each tensor with the number of dimensions (``None`` for any) and of rows that it must have. Those
+            with fixed dimensions must have equally many heads, which are the second dimension.
+    """
+    dtypes = {name: operand[0].dtype for name, operand in operands.items()}
+    if len(set(dtypes.values())) > 1 or not next(iter(dtypes.values())).is_floating_point:
+        told = ", ".join(f"{name} {dtype}" for name, dtype in dtypes.items())
+        raise TypeError(f"{product}: all inputs must have one floating-point dtype, got {told}; convert with .to()")
+    heads = None
+    for name, (tensor, dim, rows) in operands.items():
+        if tensor.device != pattern.col.device:
+            raise ValueError(
+                f"{product}: {name} is on {tensor.device}, but the graph on {pattern.col.device}; move one with .to()"
+            )
+        if dim is not None and tensor.dim() != dim:
+            raise ValueError(f"{product}: {name} must have {dim} dimensions, got shape {tuple(tensor.shape)}")
+        if tensor.size(0) != rows:
+            raise ValueError(f"{product}: {name} has {tensor.size(0)} rows where the pattern asks for {rows}")
+        if dim is not None:
+            heads = tensor.size(1) if heads is None else heads
+            if tensor.size(1) != heads:
+                raise ValueError(f"{product}: {name} has {tensor.size(1)} heads where the others have {heads}")

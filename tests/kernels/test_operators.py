@@ -89,22 +89,18 @@ def random_inputs(graph: RandomGraph, heads: int = 3, channels: int = 5, dtype: 
 
 @given(graphs())
 def test_numba_and_torch_agree(graph: RandomGraph):
-    p, (w, w_t), values, x, y = random_inputs(graph)
-    everything = (p.rowptr, p.col, p.rowptr_t, p.col_t, p.perm_t)
+    p, weights, values, x, y = random_inputs(graph)
     dst, src = x[..., 0], y[..., 0]
-    calls = {
-        "spmm": (p.rowptr, p.col, w, x.flatten(1)),
-        "sddmm_heads": (p.rowptr, p.col, x, y),
-        "edge_softmax": (p.rowptr, p.col, dst, src, values, 0.2),
-    }
+    calls = {"sddmm_heads": (x, y), "edge_softmax": (dst, src, values, 0.2)}
     for transpose in (False, True):
-        calls[f"spmm_heads {transpose}"] = (*everything, values, x, transpose)
-        calls[f"edge_diffusion {transpose}"] = (p.rowptr, p.col, w, p.rowptr_t, p.col_t, w_t, values, transpose)
-    softmax = torch_products.edge_softmax(p.rowptr, p.col, dst, src, None, 0.2)
-    calls["edge_softmax_backward"] = (p.rowptr, p.col, p.rowptr_t, p.perm_t, dst, src, None, 0.2, softmax, values)
+        calls[f"spmm {transpose}"] = (weights, x.flatten(1), transpose)
+        calls[f"spmm_heads {transpose}"] = (values, x, transpose)
+        calls[f"edge_diffusion {transpose}"] = (weights, values, transpose)
+    softmax = torch_products.edge_softmax(p, dst, src, None, 0.2)
+    calls["edge_softmax_backward"] = (dst, src, None, 0.2, softmax, values)
     for name, arguments in calls.items():
-        compiled = getattr(numba_products, name.split()[0])(*arguments)
-        plain = getattr(torch_products, name.split()[0])(*arguments)
+        compiled = getattr(numba_products, name.split()[0])(p, *arguments)
+        plain = getattr(torch_products, name.split()[0])(p, *arguments)
         torch.testing.assert_close(
             compiled, plain, rtol=1e-12, atol=1e-12, msg=lambda told, name=name: f"{name}: {told}"
         )
@@ -156,19 +152,19 @@ def test_second_gradients():
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_operators_keep_torchs_rules(dtype):
     graph = RandomGraph(torch.tensor([[0, 1, 2, 2], [1, 2, 0, 1]]), 3, None)
-    p, (w, w_t), values, x, y = random_inputs(graph, dtype=dtype)
+    p, weights, values, x, y = random_inputs(graph, dtype=dtype)
     for tensor in (values, x, y):
         tensor.requires_grad_()
-    everything = (p.rowptr, p.col, p.rowptr_t, p.col_t, p.perm_t)
+    pattern = p.tensors()
     dst, src = x[..., 0].detach().requires_grad_(), y[..., 0].detach().requires_grad_()
-    opcheck(operators.spmm, (p.rowptr, p.col, w, p.rowptr_t, p.col_t, w_t, x.detach().flatten(1).requires_grad_()))
-    opcheck(operators.spmm_heads, (*everything, values, x, True))
-    opcheck(operators.sddmm_heads, (*everything, x, y))
-    opcheck(operators.edge_softmax, (*everything, dst, src, values, 0.2))
+    opcheck(operators.spmm_operator.traced, ([*pattern, *weights], x.detach().flatten(1).requires_grad_(), False))
+    opcheck(operators.spmm_heads_operator.traced, (pattern, values, x, True))
+    opcheck(operators.sddmm_heads_operator.traced, (pattern, x, y))
+    opcheck(operators.edge_softmax_operator.traced, (pattern, dst, src, values, 0.2))
     softmax = edge_softmax(p, dst, src, values).detach()
     plain = (dst.detach(), src.detach(), values.detach(), 0.2, softmax, softmax)
-    opcheck(operators.edge_softmax_gradients, (p.rowptr, p.col, p.rowptr_t, p.perm_t, *plain))
-    opcheck(operators.edge_diffusion, (p.rowptr, p.col, w, p.rowptr_t, p.col_t, w_t, values, False))
+    opcheck(operators.edge_softmax_gradients, (pattern, *plain))
+    opcheck(operators.edge_diffusion_operator.traced, ([*pattern, *weights], values, False))
 
 
 def test_half_precision_runs_in_plain_torch():
