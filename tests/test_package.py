@@ -15,15 +15,16 @@ MAY_IMPORT = {
     "kernels": set(),
     "diffusion": {"kernels"},
     "nn": {"diffusion", "kernels"},
-    "models": {"nn", "diffusion", "kernels", "configs"},
+    "models": {"nn", "diffusion", "kernels", "configs", "settings"},
     "explain": {"models", "nn", "diffusion", "kernels"},
     "distributed": {"kernels"},
-    "training": {"distributed", "models", "nn", "diffusion", "kernels", "data"},
+    "training": {"distributed", "models", "nn", "diffusion", "kernels", "data", "settings"},
     "estimator": {"training", "models", "nn", "diffusion", "kernels", "data"},
-    "experiments": {"training", "models", "nn", "diffusion", "kernels", "data", "reference", "configs"},
+    "experiments": {"training", "models", "nn", "diffusion", "kernels", "data", "reference", "configs", "settings"},
     "explore": {"training", "models", "nn", "diffusion", "kernels", "data"},
     "data": set(),
     "configs": set(),
+    "settings": {"configs"},
     "reference": set(),
     "memory": set(),
     "files": set(),
@@ -31,7 +32,7 @@ MAY_IMPORT = {
     "safetensors_file": set(),
     "errors": set(),
     "style": set(),
-    "cli": {"distributed", "explore", "experiments", "training", "models", "nn", "diffusion", "kernels", "data"},
+    "cli": {"distributed", "explore", "experiments", "training", "models", "configs", "settings", "data"},
 }
 EVERYWHERE = {"errors", "files", "memory", "style", "zip_seal", "safetensors_file"}
 

@@ -41,8 +41,8 @@ def readers(folder: Path) -> tuple[Callable[[bytes], object], ...]:
     from cagat.data.tables import read_folder
     from cagat.data.tensors import read_safetensors
     from cagat.data.tidy import tidy
+    from cagat.settings import TrainConfig
     from cagat.training.checkpoint import load_checkpoint
-    from cagat.training.config import TrainConfig
     from cagat.training.config_file import read_config
     from cagat.training.weights_file import read_weights
     from cagat.zip_seal import sealed

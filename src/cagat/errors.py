@@ -1,5 +1,8 @@
 """The errors that cagat raises on purpose."""
 
+import difflib
+from collections.abc import Iterable
+
 
 class CagatError(Exception):
     """Base of every error that is about the user's input or machine, not about a defect of ours.
@@ -24,3 +27,10 @@ class DamagedFileError(CagatError, ValueError):
 
 class NonFiniteError(CagatError, ValueError):
     """Features are NaN or infinite, or so large that what is computed from them is."""
+
+
+def nearest(wrong: str, right: Iterable[str]) -> str:
+    """The end of an error message: what was perhaps meant, or all that there is."""
+    right = list(right)
+    near = difflib.get_close_matches(wrong, right, n=1)
+    return f" Did you mean {near[0]}?" if near else f" Choose one of {', '.join(right)}."

@@ -92,7 +92,7 @@ def test_every_flag_of_the_contract_is_there(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message", "code"),
     [
-        (("--alpha", "2"), "alpha must be from 0 to 1", 1),
+        (("--alpha", "2"), "alpha must be a number from 0 to 1, but is 2.0", 1),
         (("--alpha", "x"), "'--alpha'", 2),
         (("--alhpa", "0.5"), "--alpha", 2),
         (("--model", "gta"), "Did you mean gat", 1),

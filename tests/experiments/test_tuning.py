@@ -139,7 +139,7 @@ def test_spaces(tmp_path):
         ("[0, 1]", "must have choices, or low and high"),
         ("{choices: []}", "must be a list that is not empty"),
         ("{low: 1, high: 0}", "from a smaller to a larger number"),
-        ("{low: much, high: 1}", "lam must be a finite number, but is 'much'"),
+        ("{low: much, high: 1}", "lam must be a number from 0 to 1, but is 'much'"),
     ):
         path.write_text(f"lam: {text}")
         with pytest.raises(ConfigError, match=message):

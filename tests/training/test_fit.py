@@ -73,5 +73,5 @@ def test_weight_decay_draws_to_zero():
 
 def test_refuses_no_epochs():
     nodes = Labelled(torch.tensor([0]), torch.tensor([0]))
-    with pytest.raises(ValueError, match="epochs must be at least 1 and finite, got 0"):
+    with pytest.raises(ValueError, match="epochs must be a whole number of at least 1, but is 0"):
         fit(Scores(1, 2), (), nodes, nodes, FitOptions(epochs=0))

@@ -1,7 +1,6 @@
 import json
 import resource
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.csv
@@ -357,7 +356,7 @@ def test_another_configuration_is_not_resumed(tmp_path):
     stop_at_once(start(tmp_path / "run"))
     before = (tmp_path / "run" / "config.yaml").read_bytes()
     run = Run.resume(tmp_path / "run", epochs=50)
-    run.config = replace(run.config, lr=0.1)
+    run.config = run.config.model_copy(update={"lr": 0.1})
     with pytest.raises(RunError, match=r"lr is 0.1 now, but was 0.0076"):
         run.train()
     assert (tmp_path / "run" / "config.yaml").read_bytes() == before

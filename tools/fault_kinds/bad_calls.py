@@ -106,9 +106,9 @@ ESTIMATOR = {
 CONFIG = {
     "a list of values": BadCall(lambda: TrainConfig.from_values([1]), r"a list", r"Pass a dict"),
     "unknown key": BadCall(lambda: _config(alhpa=0.1), r"'alhpa'", r"Did you mean alpha"),
-    "a word for a number": BadCall(lambda: _config(lr="fast"), r"'fast'", r"a finite number"),
-    "NaN": BadCall(lambda: _config(lr=NAN), r"nan", r"a finite number"),
-    "infinity": BadCall(lambda: _config(xi=INF), r"inf", r"a finite number"),
+    "a word for a number": BadCall(lambda: _config(lr="fast"), r"'fast'", r"a number from 0"),
+    "NaN": BadCall(lambda: _config(lr=NAN), r"nan", r"a number from 0"),
+    "infinity": BadCall(lambda: _config(xi=INF), r"inf", r"a number from 0"),
     "a number out of range": BadCall(lambda: _config(alpha=1.5), r"1\.5", r"from 0 to 1"),
     "a negative seed": BadCall(lambda: _config(seed=-1), r"-1", r"from 0 to"),
     "a fraction of an epoch": BadCall(lambda: _config(epochs=1.5), r"1\.5", r"a whole number"),

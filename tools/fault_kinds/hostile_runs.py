@@ -28,7 +28,6 @@ from fault_kinds.attack import HUGE, ZEROS, Attack, Bomb, Reading, attacks, put_
 SMALL = {"dataset": "karate", "labels": 2, "val_labels": 2, "epochs": 2, "hidden": 2, "heads": 1, "threads": 1}
 _WRONG_VALUES = (
     "2001-99-99", "0x_", "0b_", "!!int abc", "!!float x", "!!bool maybe", "!!timestamp abc", "!!map [a]", "9" * 5000,
-    "0x" + "f" * 5000,
 )  # fmt: skip
 
 
@@ -199,13 +198,6 @@ def yaml_merges(folder: Path) -> Reading:
     return lambda: read_config(path)
 
 
-def yaml_merge_without_a_name(folder: Path) -> Reading:
-    """A merge of what is written out, which needs no names."""
-    path = folder / "config.yaml"
-    path.write_text("seed: 1\n<<: {lr: 1.0}\n")
-    return lambda: read_config(path)
-
-
 def yaml_value(value: str, folder: Path) -> Reading:
     """A configuration with a value that is not what its form or its tag says."""
     path = folder / "config.yaml"
@@ -286,17 +278,16 @@ RUNS = attacks(
     (weights_that_are_a_pipe, "model.safetensors: .* no regular file"),
     (yaml_tag, "could not determine a constructor for the tag .*os.system"),
     (yaml_tag_in_a_run, "could not determine a constructor for the tag .*os.system"),
-    (yaml_laughs, "the name 'a0' .* is not allowed"),
-    (yaml_merges, "the name 'a0' .* is not allowed"),
-    (yaml_merge_without_a_name, "a merge .* is not allowed"),
+    (yaml_laughs, "aliases .* are not allowed"),
+    (yaml_merges, "aliases .* are not allowed"),
     (yaml_depth, "maximum recursion depth"),
-    (yaml_number_beyond_floats, "lr must be a finite number"),
-    (yaml_path_with_a_zero, "a character that no name or path can have"),
-    (yaml_path_of_half_characters, "a character that no name or path can have"),
+    (yaml_number_beyond_floats, "lr must be a number"),
+    (yaml_path_with_a_zero, "must be valid text"),
+    (yaml_path_of_half_characters, "must be valid text"),
     (yaml_of_a_gigabyte, "larger than 50000 bytes"),
     (yaml_that_is_a_pipe, "no regular file"),
     (yaml_without_end, "no regular file"),
 ) | {
-    f"yaml value {value[:20]}": Attack(partial(yaml_value, value), "a value is not what|the number is too long")
+    f"yaml value {value[:20]}": Attack(partial(yaml_value, value), "is not YAML with plain values")
     for value in _WRONG_VALUES
 }

@@ -10,7 +10,7 @@ def models(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with every value.")] = False,
 ) -> None:
     """List the models with the papers they are from and their published configurations, the default first."""
-    from cagat.models.registry import card, names
+    from cagat.configs import card, names
 
     cards = [card(name) for name in names()]
     if as_json:

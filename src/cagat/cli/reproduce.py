@@ -46,9 +46,8 @@ def reproduce(
     A run uses one thread, so its numbers depend neither on --jobs nor on the machine's threads.
     """
     show_messages()
-    from cagat.errors import ConfigError
+    from cagat.errors import ConfigError, nearest
     from cagat.experiments.experiment import EXPERIMENTS
-    from cagat.models.registry import nearest
 
     if what not in (*WHAT, "all", "status"):
         raise ConfigError(f"There is no {what!r} to reproduce.{nearest(what, (*WHAT, 'all', 'status'))}")

@@ -1,94 +1,56 @@
 """`cagat train`: from a graph to a run directory."""
 
+from collections.abc import Callable
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from cagat.cli.messages import show_messages
-
-if TYPE_CHECKING:
-    from cagat.training import TrainConfig
-
-_DATA, _MODEL, _CAGAT, _FITTING, _RUN = "The graph", "The model", "CaGAT's own", "Training", "The run"
-_SCALE = "Large graphs"
+from cagat.settings import RUN, SETTINGS, Setting, TrainConfig, can_name_a_file
 
 
-def _option(help_text: str, panel: str, *names: str, metavar: str | None = None) -> Any:
-    return typer.Option(*names, help=help_text, rich_help_panel=panel, metavar=metavar, show_default=False)
+def _flag(setting: Setting) -> Parameter:
+    """The parameter of the command that sets a setting."""
+    name = setting.name.replace("_", "-")
+    has_default = setting.default is not None and setting.default is not False
+    option = typer.Option(
+        f"--{name}/--no-{name}" if setting.kind is bool else f"--{name}",
+        help=f"{setting.text[:-1]} (default: {setting.default})." if has_default else setting.text,
+        rich_help_panel=setting.group,
+        metavar="|".join(setting.choices) or None,
+        show_default=False,
+    )
+    return Parameter(
+        setting.name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[setting.kind | None, option]
+    )
 
 
+def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """Let typer see a flag for every setting in place of the command's ``**flags``."""
+    *own, _ = signature(command).parameters.values()
+    parameters = [*map(_flag, SETTINGS.values()), *(one.replace(kind=Parameter.KEYWORD_ONLY) for one in own)]
+    vars(command)["__signature__"] = Signature(parameters)
+    return command
+
+
+def _option(text: str, *names: str, metavar: str | None = None) -> Any:
+    return typer.Option(*names, help=text, rich_help_panel=RUN, metavar=metavar, show_default=False)
+
+
+@_with_settings
 def train(
-    dataset: Annotated[str | None, _option("A name of `cagat data list`, or a path (default: cora).", _DATA)] = None,
-    data_dir: Annotated[Path | None, _option("Where published graphs are looked for and put.", _DATA)] = None,
-    feature_norm: Annotated[str | None, _option("Scaling of features: l1, l2, binary, none.", _DATA)] = None,
-    labels: Annotated[
-        int | None, _option("Training nodes a class (default: the graph's own split, or 20).", _DATA)
-    ] = None,
-    val_labels: Annotated[int | None, _option("Validation nodes a class (default: 20).", _DATA)] = None,
-    seed: Annotated[int | None, _option("Of the split and of the weights (default: 0).", _DATA)] = None,
-    model: Annotated[str | None, _option("Which model (default: cagat).", _MODEL)] = None,
-    preset: Annotated[str | None, _option("Which published configuration of the model.", _MODEL)] = None,
-    hidden: Annotated[int | None, _option("Units of a hidden layer, or of each of its heads.", _MODEL)] = None,
-    layers: Annotated[int | None, _option("Number of layers.", _MODEL)] = None,
-    heads: Annotated[int | None, _option("Heads of a hidden layer.", _MODEL)] = None,
-    dropout: Annotated[float | None, _option("Dropout on each layer's input.", _MODEL)] = None,
-    attention_dropout: Annotated[float | None, _option("Dropout on the attention.", _MODEL)] = None,
-    decay_biases: Annotated[
-        bool | None, _option("Weight decay of biases, too (gat).", _MODEL, "--decay-biases/--no-decay-biases")
-    ] = None,
-    neighbours: Annotated[int | None, _option("Neighbours of a node that are sampled (cvd-pp).", _MODEL)] = None,
-    batch_size: Annotated[int | None, _option("Training nodes in a step (cvd-pp, khop).", _MODEL)] = None,
-    alpha: Annotated[float | None, _option("Share of context in the attention.", _CAGAT)] = None,
-    lam: Annotated[float | None, _option("Share of aggregated features.", _CAGAT)] = None,
-    xi: Annotated[float | None, _option("Weight of the affinity.", _CAGAT)] = None,
-    rounds: Annotated[int | None, _option("Rounds, K.", _CAGAT)] = None,
-    steps: Annotated[int | None, _option("Steps of diffusion in a round, T.", _CAGAT)] = None,
-    support: Annotated[str | None, _option("Where S lives: full or edges.", _CAGAT)] = None,
-    affinity: Annotated[str | None, _option("Where the affinity is taken: edges or full.", _CAGAT)] = None,
-    feedback: Annotated[bool | None, _option("Feed H back.", _CAGAT, "--feedback/--no-feedback")] = None,
-    normalization: Annotated[str | None, _option("Of the adjacency: row, sym or walk.", _CAGAT)] = None,
-    propagation: Annotated[str | None, _option("In all layers, or only in the last.", _CAGAT)] = None,
-    learn_coefficients: Annotated[
-        bool | None,
-        _option("Learn alpha, lam and xi.", _CAGAT, "--learn-coefficients/--no-learn-coefficients"),
-    ] = None,
-    epochs: Annotated[int | None, _option("The largest number of epochs.", _FITTING)] = None,
-    patience: Annotated[int | None, _option("Epochs to wait for a lower validation loss.", _FITTING)] = None,
-    lr: Annotated[float | None, _option("Adam's learning rate.", _FITTING)] = None,
-    weight_decay: Annotated[float | None, _option("Adam's L2 penalty.", _FITTING)] = None,
-    batching: Annotated[
-        str | None, _option("Steps on subgraphs, of parts or of neighbourhoods: cluster, khop.", _SCALE)
-    ] = None,
-    parts: Annotated[int | None, _option("Parts that the graph is cut into (cluster; default: 50).", _SCALE)] = None,
-    parts_per_batch: Annotated[int | None, _option("Parts in a batch (cluster; default: 10).", _SCALE)] = None,
-    hops: Annotated[
-        int | None, _option("How far neighbourhoods reach (khop; default: so far that they are exact).", _SCALE)
-    ] = None,
-    parallel: Annotated[
-        str | None, _option("What processes of torchrun share: data (the batches), graph (the nodes).", _SCALE)
-    ] = None,
-    device: Annotated[str | None, _option("cpu, cuda and so on (default: a GPU if there is one).", _FITTING)] = None,
-    threads: Annotated[int | None, _option("CPU threads (default: all).", _FITTING)] = None,
-    deterministic: Annotated[
-        bool | None,
-        _option("The same bits with any number of threads.", _FITTING, "--deterministic/--no-deterministic"),
-    ] = None,
-    out: Annotated[Path | None, _option("The run directory (default: runs/DATE-DATASET-MODEL-SEED).", _RUN)] = None,
-    config: Annotated[Path | None, _option("Take these values from a YAML file; a flag wins.", _RUN)] = None,
+    out: Annotated[Path | None, _option("The run directory (default: runs/DATE-DATASET-MODEL-SEED).")] = None,
+    config: Annotated[Path | None, _option("Take these values from a YAML file; a flag wins.")] = None,
     resume: Annotated[
         Path | None,
-        _option("Go on with the run of this directory, perhaps with more --epochs or --patience.", _RUN, metavar="DIR"),
+        _option("Go on with the run of this directory, perhaps with more --epochs or --patience.", metavar="DIR"),
     ] = None,
-    tensorboard: Annotated[
-        bool | None,
-        _option("Write TensorBoard's event files, too.", _RUN, "--tensorboard/--no-tensorboard"),
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON line at the end.", rich_help_panel=_RUN)
-    ] = False,
+    as_json: Annotated[bool, _option("Print one JSON line at the end.", "--json")] = False,
+    **flags: Any,
 ) -> None:
-    """Train a model on a graph; by default CaGAT on Cora, with 20 labels a class.
+    """Train a model on a graph; by default CaGAT on Cora, with 20 labels per class.
 
     What is not given is taken from the --config file, then from the model's preset (`cagat models`). The run directory
     gets config.yaml, metrics.jsonl, model.safetensors, checkpoint.pt, predictions.csv, curves.png and result.json.
@@ -99,9 +61,7 @@ def train(
     codes: 0 done, 1 the input or the machine is at fault, 2 wrong usage, 3 the loss is no longer a number, 130
     interrupted.
     """
-    flags = {key: value for key, value in locals().items() if value is not None}
-    for key in ("out", "config", "resume", "as_json"):
-        flags.pop(key, None)
+    flags = {key: value for key, value in flags.items() if value is not None}
     from cagat.cli.training_display import follow_quietly, run_and_show
     from cagat.distributed import World
     from cagat.training.freed_memory import keep_freed_memory
@@ -119,21 +79,20 @@ def train(
 
 def _started(flags: dict[str, Any], out: Path | None, config_file: Path | None) -> Any:
     from cagat.errors import ConfigError
-    from cagat.training import Run, TrainConfig
+    from cagat.training import Run
     from cagat.training.config_file import read_config
 
     values = {} if config_file is None else read_config(config_file)
-    if out is None and (wanted := values.pop("out", None)) is not None:
-        if not isinstance(wanted, str):
+    wanted = values.pop("out", None)
+    if out is None and wanted is not None:
+        if not isinstance(wanted, str) or not can_name_a_file(wanted):
             raise ConfigError(f"{config_file}: out must be the path of a directory, but is {wanted!r}.")
         out = Path(wanted)
-    values.pop("out", None)
-    named = {key: str(value) if isinstance(value, Path) else value for key, value in flags.items()}
-    config = TrainConfig.from_values({str(key).replace("-", "_"): value for key, value in values.items()} | named)
+    config = TrainConfig.from_values({str(key).replace("-", "_"): value for key, value in values.items()} | flags)
     return Run.start(config, _free_directory(config) if out is None else out)
 
 
-def _free_directory(config: "TrainConfig") -> Path:
+def _free_directory(config: TrainConfig) -> Path:
     """A directory of its own for a run: two that start in the same second get two."""
     from datetime import datetime
 

@@ -2,37 +2,44 @@
 
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cagat.cli.drawable_splits import require_drawable_splits
 from cagat.cli.messages import show_messages
 from cagat.cli.reproduce import MOST_JOBS
+from cagat.settings import SETTINGS
 
 if TYPE_CHECKING:
     from cagat.experiments.tuning import Search
 
 
+def _setting(name: str, text: str | None = None) -> Any:
+    """An option with the range of a setting, and its help unless there is a better one."""
+    setting = SETTINGS[name]
+    return typer.Option(min=setting.low, max=setting.high, help=text or setting.text)
+
+
 def tune(
     out: Annotated[Path, typer.Option(help="The directory of the search; one that is there is gone on with.")],
-    model: Annotated[str, typer.Option(help="Which model.")] = "cagat",
+    model: Annotated[str, _setting("model")] = "cagat",
     dataset: Annotated[list[str] | None, typer.Option(help="A graph, or several (default: cora).")] = None,
     labels: Annotated[
-        list[int] | None, typer.Option(min=1, help="Training nodes a class, or several (default: 20).")
+        list[int] | None, _setting("labels", "Training nodes per class, or several (default: 20).")
     ] = None,
     splits: Annotated[int, typer.Option(min=1, max=1000, help="Splits of each.")] = 3,
     first_seed: Annotated[int, typer.Option(min=100, max=2**31, help="The seed of the first split.")] = 100,
     trials: Annotated[int, typer.Option(min=1, help="Configurations to try in all.")] = 50,
-    epochs: Annotated[int, typer.Option(min=1, help="The largest number of epochs of a fit.")] = 10_000,
-    patience: Annotated[int, typer.Option(min=1, help="Epochs to wait for a lower validation loss.")] = 100,
+    epochs: Annotated[int, _setting("epochs")] = 10_000,
+    patience: Annotated[int, _setting("patience")] = 100,
     jobs: Annotated[int, typer.Option(min=1, max=MOST_JOBS, help="Processes that work at once.")] = 1,
-    seed: Annotated[int, typer.Option(min=0, max=2**31, help="Of the search.")] = 0,
+    seed: Annotated[int, _setting("seed", "Seed of the search.")] = 0,
     space: Annotated[Path | None, typer.Option(help="A YAML file like configs/search.yaml: what to search.")] = None,
     finalists: Annotated[
         Path | None, typer.Option(help="Try nothing new: judge the best --trials of this earlier search again.")
     ] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Where published graphs are looked for and put.")] = None,
+    data_dir: Annotated[str | None, _setting("data_dir")] = None,
 ) -> None:
     """Search for the configuration with the best mean validation accuracy.
 
@@ -63,7 +70,7 @@ def tune(
         seed=seed,
         space=space,
         finalists=finalists,
-        data_dir=None if data_dir is None else str(data_dir),
+        data_dir=data_dir,
     )
     for directory in (out, finalists):
         _require_text(directory)

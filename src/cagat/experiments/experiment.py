@@ -5,11 +5,10 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from cagat.errors import ConfigError
+from cagat.errors import ConfigError, nearest
 from cagat.experiments.cell import Cell
 from cagat.experiments.job import Job
 from cagat.models import card
-from cagat.models.registry import nearest
 
 GRAPHS = ("cora", "citeseer", "pubmed", "cora_ml")
 NOISES = (":dropped=50", ":added=50", ":added=100")

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cagat import configs
-from cagat.errors import ConfigError
-from cagat.models import card
-from cagat.models.registry import nearest
-from cagat.training import TrainConfig
+from cagat.configs import card
+from cagat.errors import ConfigError, nearest
+from cagat.settings import SETTINGS, checked
 from cagat.training.config_file import read_config
 
 if TYPE_CHECKING:
@@ -46,24 +45,17 @@ class SearchSpace:
 
 
 def _checked(key: str, span: Any) -> dict[str, Any]:
-    """A range whose values are of the type that the key has, and that is not empty."""
-    fits = isinstance(span, dict) and (
-        set(span) == {"choices"} or {"low", "high"} <= set(span) <= {"low", "high", "log"}
-    )
-    if not fits:
+    """A range that is not empty, of values that the setting can have."""
+    if isinstance(span, dict) and set(span) == {"choices"}:
+        if not isinstance(span["choices"], list) or not span["choices"]:
+            raise ConfigError(f"The choices of {key} must be a list that is not empty, but are {span['choices']!r}.")
+        return {"choices": [checked(key, value) for value in span["choices"]]}
+    if not (isinstance(span, dict) and {"low", "high"} <= set(span) <= {"low", "high", "log"}):
         raise ConfigError(
             f"The search space of {key} must have choices, or low and high (and perhaps log), not {span!r}."
         )
-    if "choices" in span:
-        if not isinstance(span["choices"], list) or not span["choices"]:
-            raise ConfigError(f"The choices of {key} must be a list that is not empty, but are {span['choices']!r}.")
-        return {"choices": [TrainConfig.converted(key, value) for value in span["choices"]]}
-    low, high, log = (
-        TrainConfig.converted(key, span["low"]),
-        TrainConfig.converted(key, span["high"]),
-        span.get("log", False),
-    )
-    if isinstance(low, (bool, str)) or not low < high or not isinstance(log, bool) or (log and low <= 0):
+    low, high, log = checked(key, span["low"]), checked(key, span["high"]), span.get("log", False)
+    if SETTINGS[key].kind not in (int, float) or not low < high or not isinstance(log, bool) or (log and low <= 0):
         raise ConfigError(
             f"The search space of {key} must go from a smaller to a larger number (from above 0 with log: true), but "
             f"is {span!r}."
@@ -74,10 +66,8 @@ def _checked(key: str, span: Any) -> dict[str, Any]:
 def _suggest(trial: "optuna.Trial", key: str, span: Mapping[str, Any]) -> Any:
     if "choices" in span:
         return trial.suggest_categorical(key, span["choices"])
-    low, high = span["low"], span["high"]
-    if isinstance(low, int) and isinstance(high, int):
-        return trial.suggest_int(key, low, high, log=span["log"])
-    return trial.suggest_float(key, low, high, log=span["log"])
+    suggest: Any = trial.suggest_int if SETTINGS[key].kind is int else trial.suggest_float
+    return suggest(key, span["low"], span["high"], log=span["log"])
 
 
 def _within(value: Any, span: Mapping[str, Any]) -> bool:

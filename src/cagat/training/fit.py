@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from cagat.models import Labelled, NodeClassifier
-from cagat.training.trainer import Epoch, FitOptions, Trainer
+from cagat.settings import FitOptions
+from cagat.training.trainer import Epoch, Trainer
 
 
 class FitResult(NamedTuple):

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import torch
 
 from cagat.distributed import World
+from cagat.settings import TrainConfig
 from cagat.training.compute import computing, random_numbers_of_its_own
-from cagat.training.config import TrainConfig
 from cagat.training.outputs import last_words
 from cagat.training.problem import Problem
 from cagat.training.trainer import DivergedError

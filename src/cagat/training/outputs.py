@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from cagat.files import atomic_write, read_bounded
-from cagat.training.config import TrainConfig
+from cagat.settings import TrainConfig
 from cagat.training.curves import draw_curves
 from cagat.training.plans.full_batch import accuracy_of
 from cagat.training.predictions import Predictions

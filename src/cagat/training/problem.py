@@ -15,7 +15,7 @@ from cagat.data.splits import Split
 from cagat.errors import DatasetError
 from cagat.models import Labelled, NodeClassifier, create
 from cagat.nn import SparseFeatures
-from cagat.training.config import TrainConfig
+from cagat.settings import TrainConfig
 
 _logger = logging.getLogger(__name__)
 

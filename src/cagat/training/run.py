@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -12,8 +11,8 @@ from cagat.data.loading import is_name
 from cagat.distributed import World
 from cagat.errors import ConfigError
 from cagat.files import WriteError, atomic_write, disk_errors
+from cagat.settings import TrainConfig
 from cagat.training.compute import chosen_device, computing, random_numbers_of_its_own
-from cagat.training.config import TrainConfig
 from cagat.training.config_file import config_text, read_config
 from cagat.training.follower import Beginning
 from cagat.training.outputs import RunResult, read_result, write_outputs
@@ -43,9 +42,8 @@ class Run:
     def __init__(self, directory: RunDirectory, config: TrainConfig, resumed: bool) -> None:
         self.save_every = 2.0
         self.directory = directory
-        self.config = replace(
-            config, device=chosen_device(config.device), threads=config.threads or torch.get_num_threads()
-        )
+        threads = config.threads or torch.get_num_threads()
+        self.config = config.model_copy(update={"device": chosen_device(config.device), "threads": threads})
         self._resumed = resumed
 
     @classmethod
@@ -57,12 +55,9 @@ class Run:
         """
         directory = RunDirectory(out)
         directory.require_free()
-        config = replace(
-            config,
-            dataset=_wherever_started(config.dataset),
-            data_dir=config.data_dir and str(Path(config.data_dir).absolute()),
-        )
-        return cls(directory, config, resumed=False)
+        data_dir = config.data_dir and str(Path(config.data_dir).absolute())
+        places = {"dataset": _wherever_started(config.dataset), "data_dir": data_dir}
+        return cls(directory, config.model_copy(update=places), resumed=False)
 
     @classmethod
     def resume(
@@ -118,7 +113,8 @@ class Run:
                 self.directory.require_free()
             world.share(self.config.values())
             problem = Problem.load(self.config)
-            self.config = replace(self.config, labels=problem.labels, val_labels=problem.val_labels)
+            sizes = {"labels": problem.labels, "val_labels": problem.val_labels}
+            self.config = self.config.model_copy(update=sizes)
             trainer = trainer_for(self.config, problem, device, world)
             state = SavedState(self.directory, self.config, problem.fingerprint())
             loaded = state.load(trainer)

@@ -11,8 +11,8 @@ import torch
 from cagat import __version__
 from cagat.errors import CagatError, DamagedFileError
 from cagat.files import disk_errors
+from cagat.settings import TrainConfig
 from cagat.training.checkpoint import load_checkpoint, previous, save_checkpoint
-from cagat.training.config import TrainConfig
 from cagat.training.run_directory import RunDirectory, RunError
 from cagat.training.trainer import Trainer
 from cagat.training.trainer_state import check_state

@@ -12,7 +12,7 @@ from cagat.data.features import Normalization
 from cagat.data.splits import Split
 from cagat.errors import DatasetError
 from cagat.models import NodeClassifier
-from cagat.training.config import TrainConfig
+from cagat.settings import TrainConfig
 from cagat.training.config_file import read_config
 from cagat.training.embeddings import Embeddings
 from cagat.training.evaluation import Evaluation

@@ -1,7 +1,6 @@
 """Training, one epoch at a time."""
 
 import math
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -9,31 +8,9 @@ from torch import Tensor
 
 from cagat.errors import CagatError, NonFiniteError
 from cagat.models import Labelled, NodeClassifier
+from cagat.settings import FitOptions
 from cagat.training.early_stopping import EarlyStopping
 from cagat.training.plans.full_batch import FullBatch, accuracy_of
-
-
-@dataclass(frozen=True)
-class FitOptions:
-    """How a model is fitted; the defaults are the paper's, and GAT's where the paper is silent.
-
-    Attributes:
-        lr: Adam's learning rate.
-        weight_decay: Adam's L2 penalty.
-        epochs: The largest number of epochs.
-        patience: How many epochs in a row may pass without a lower validation loss.
-    """
-
-    lr: float = 0.005
-    weight_decay: float = 5e-4
-    epochs: int = 10_000
-    patience: int = 100
-
-    def __post_init__(self) -> None:
-        for name, least in (("lr", 0), ("weight_decay", 0), ("epochs", 1), ("patience", 1)):
-            value = getattr(self, name)
-            if not least <= value < math.inf:
-                raise ValueError(f"{name} must be at least {least} and finite, got {value}")
 
 
 class Epoch(NamedTuple):

@@ -4,7 +4,7 @@ import torch
 
 from cagat.distributed import World
 from cagat.errors import DatasetError
-from cagat.training.config import TrainConfig
+from cagat.settings import TrainConfig
 from cagat.training.plans.choice import choose_plan
 from cagat.training.problem import Problem, fresh_model
 from cagat.training.trainer import Trainer

@@ -6,7 +6,7 @@ from typing import Any
 from cagat.distributed import World
 from cagat.errors import ConfigError
 from cagat.models import Labelled, NodeClassifier
-from cagat.training.config import TrainConfig
+from cagat.settings import TrainConfig
 from cagat.training.plans.batch import Batches
 from cagat.training.plans.cluster_batches import ClusterBatches
 from cagat.training.plans.data_parallel import DataParallel

@@ -1,0 +1,318 @@
+"""Every setting of a run, declared once: its type, range, default, group and help.
+
+:class:`TrainConfig` is the declaration, and a new setting is one line of it. The flags of `cagat train`, YAML files,
+:func:`cagat.models.create`, the estimator, the search space and docs/settings.md are made from it.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+
+from cagat.configs import card
+from cagat.errors import ConfigError, nearest
+
+GRAPH, MODEL, CAGAT = "The graph", "The model", "CaGAT's own"
+TRAINING, SCALE, RUN = "Training", "Large graphs", "The run"
+
+_MANY = 2**31 - 1
+"""No limit that a user should have to think about."""
+
+
+def _setting(group: str, text: str, default: Any = None, low: float | None = None, high: float | None = None) -> Any:
+    return Field(default, ge=low, le=high, description=text, json_schema_extra={"group": group})
+
+
+def _by_preset(group: str, text: str, low: float | None = None, high: float | None = None) -> Any:
+    """A setting whose default is the value of the model's preset; a model whose presets lack it has no use for it."""
+    return Field(None, ge=low, le=high, description=text, json_schema_extra={"group": group, "by_preset": True})
+
+
+class TrainConfig(BaseModel):
+    """All that decides what a run computes. Make one with :meth:`from_values`; docs/settings.md explains the settings.
+
+    A value that is ``None`` is decided when the run starts, or the model has no use for it.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
+
+    dataset: str = _setting(GRAPH, "A graph that `cagat data list` names, or a path.", "cora")
+    data_dir: str | None = _setting(GRAPH, "Where published graphs are looked for and put.")
+    feature_norm: Literal["l1", "l2", "binary", "none"] | None = _by_preset(GRAPH, "How rows of features are scaled.")
+    labels: int | None = _setting(
+        GRAPH, "Training nodes per class; by default the graph's own split, or 20.", low=1, high=_MANY
+    )
+    val_labels: int | None = _setting(
+        GRAPH, "Validation nodes per class; by default the graph's own split, or 20.", low=1, high=_MANY
+    )
+    seed: int = _setting(GRAPH, "Seed of the split and of the weights.", 0, 0, 2**32 - 1)
+
+    model: str = _setting(MODEL, "Which model; `cagat models` lists them.", "cagat")
+    preset: str | None = _setting(MODEL, "Which published configuration of the model fills in what is not given.")
+    hidden: int | None = _by_preset(MODEL, "Units of a hidden layer, or of each of its heads.", 1, 2**20)
+    layers: int | None = _by_preset(MODEL, "Number of layers.", 1, 1000)
+    heads: int | None = _by_preset(MODEL, "Heads of a hidden layer.", 1, 2**14)
+    dropout: float | None = _by_preset(MODEL, "Dropout on the input of each layer.", 0, 1)
+    attention_dropout: float | None = _by_preset(MODEL, "Dropout on the attention.", 0, 1)
+    decay_biases: bool | None = _by_preset(MODEL, "Apply weight decay to biases, too (gat).")
+    neighbours: int | None = _by_preset(MODEL, "Neighbours sampled per node (cvd-pp).", 1, _MANY)
+    batch_size: int | None = _by_preset(MODEL, "Training nodes per step (cvd-pp; khop, where it is 64).", 1, _MANY)
+
+    alpha: float | None = _by_preset(CAGAT, "Share of context in the attention; elsewhere of the start.", 0, 1)
+    lam: float | None = _by_preset(CAGAT, "Share of the neighbours in a node's output.", 0, 1)
+    xi: float | None = _by_preset(CAGAT, "Weight of the affinity of the features.", 0, 1e30)
+    rounds: int | None = _by_preset(CAGAT, "Rounds of diffusion, the paper's K.", 0, 10_000)
+    steps: int | None = _by_preset(CAGAT, "Steps per round, the paper's T; elsewhere of propagation.", 0, 10_000)
+    support: Literal["full", "edges"] | None = _by_preset(CAGAT, "Where the attention S lives: all pairs or edges.")
+    affinity: Literal["full", "edges"] | None = _by_preset(CAGAT, "Where the affinity Q is taken: edges or all pairs.")
+    feedback: bool | None = _by_preset(CAGAT, "Aggregate the features H of the previous round.")
+    normalization: Literal["row", "sym", "walk"] | None = _by_preset(CAGAT, "How the adjacency A is normalised.")
+    propagation: Literal["all", "last"] | None = _by_preset(CAGAT, "Which layers aggregate over the graph.")
+    learn_coefficients: bool | None = _by_preset(CAGAT, "Learn alpha, lam and xi.")
+
+    epochs: int | None = _by_preset(TRAINING, "The largest number of epochs.", 1, _MANY)
+    patience: int | None = _by_preset(TRAINING, "Epochs to wait for a lower validation loss.", 1, _MANY)
+    lr: float | None = _by_preset(TRAINING, "Adam's learning rate.", 0, 1000)
+    weight_decay: float | None = _by_preset(TRAINING, "Adam's L2 penalty.", 0, 1000)
+    device: str | None = _setting(TRAINING, "cpu, cuda and so on; by default a GPU if there is one.")
+    threads: int | None = _setting(TRAINING, "CPU threads; by default as many as torch takes.", low=1, high=4096)
+    deterministic: bool = _setting(TRAINING, "Bitwise reproducible for any number of threads.", False)
+
+    batching: Literal["cluster", "khop"] | None = _setting(
+        SCALE, "Train on subgraphs: clusters of the graph, or neighbourhoods of training nodes."
+    )
+    parts: int | None = _setting(SCALE, "Clusters that the graph is cut into (cluster; 50).", low=1, high=_MANY)
+    parts_per_batch: int | None = _setting(SCALE, "Clusters in a batch (cluster; 10).", low=1, high=_MANY)
+    hops: int | None = _setting(
+        SCALE, "How far neighbourhoods reach (khop); by default as far as the model looks.", low=1, high=1000
+    )
+    parallel: Literal["data", "graph"] | None = _setting(
+        SCALE, "What the processes of torchrun share: batches or nodes."
+    )
+
+    tensorboard: bool = _setting(RUN, "Write TensorBoard's event files, too.", False)
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> "TrainConfig":
+        """Check the names, types and ranges of given values, and fill in the preset's.
+
+        Raises:
+            ConfigError: It names the key, the value and what would do.
+        """
+        if not isinstance(values, Mapping):
+            raise ConfigError(
+                f"A configuration must give values to keys, but is {_shown(values)}. Pass a dict such as "
+                '{"model": "gcn", "epochs": 100}.'
+            )
+        named = {str(key).replace("-", "_"): value for key, value in values.items()}
+        given = {key: checked(key, value) for key, value in named.items()}
+        config = cls(**given)
+        known = card(config.model)
+        preset = known.preset(config.preset)
+        for key, value in given.items():
+            foreign = value is not None and SETTINGS[key].by_preset and key not in preset
+            if foreign and not (key == "batch_size" and config.batching == "khop"):
+                raise ConfigError(
+                    f"The model {config.model} has no {key} ({key}={value!r} was given). It takes {', '.join(preset)}."
+                )
+        filled = {"preset": known.default, **preset, **_BATCHES.get(config.batching, {})} | config.values()
+        config = cls(**filled)
+        config._check_scale()
+        return config
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _plain(cls, value: Any, info: ValidationInfo) -> Any:
+        """A value as Python has it: NumPy's numbers are numbers, and to YAML 1.1 5e-4 is text and 2019 no name."""
+        kind = SETTINGS[info.field_name].kind if info.field_name else None
+        if type(value).__module__ == "numpy":
+            value = value.item()
+        if kind is float and isinstance(value, str):
+            return float(value)
+        if kind is str and isinstance(value, (int, float)) and not isinstance(value, bool):
+            value = str(value)
+        if kind is str and isinstance(value, str) and not can_name_a_file(value):
+            raise ValueError("no name or path")
+        return value
+
+    def values(self) -> dict[str, Any]:
+        """The values by key, without those that are ``None``."""
+        return {key: value for key, value in self if value is not None}
+
+    def hyperparameters(self) -> dict[str, Any]:
+        """What :func:`cagat.models.create` takes."""
+        known = card(self.model).network.hyperparameters
+        return {key: value for key, value in self.values().items() if key in known}
+
+    def fit_options(self) -> "FitOptions":
+        """How to fit."""
+        names = {field.name for field in fields(FitOptions)}
+        return FitOptions(**{key: value for key, value in self.values().items() if key in names})
+
+    def _check_scale(self) -> None:
+        """Refuse what does not go together about batches and processes."""
+        for key, batching in (("parts", "cluster"), ("parts_per_batch", "cluster"), ("hops", "khop")):
+            if getattr(self, key) is not None and self.batching != batching:
+                raise ConfigError(f"{key}={getattr(self, key)} has no meaning without --batching {batching}.")
+        if self.parallel == "data" and self.batching is None:
+            raise ConfigError("--parallel data shares batches, so there must be some. Add --batching cluster.")
+        if self.parallel == "graph" and self.batching is not None:
+            raise ConfigError(
+                "--parallel graph computes the whole graph in each step, without batches. Leave --batching out, or use "
+                "--parallel data."
+            )
+        if self.parallel == "graph" and (self.model != "cagat" or self.support != "full"):
+            raise ConfigError(
+                f"--parallel graph computes the model cagat with --support full, but not {self.model}"
+                f"{'' if self.support is None else f' with --support {self.support}'}. Use --batching cluster "
+                "--parallel data."
+            )
+
+
+# What batches are made of if nothing else is said.
+_BATCHES: dict[str | None, dict[str, int]] = {
+    "cluster": {"parts": 50, "parts_per_batch": 10},
+    "khop": {"batch_size": 64},
+}
+
+# What the paper and PyG call them.
+_CALLED_OTHERWISE = {"K": "rounds", "T": "steps", "lambda": "lam", "hidden_channels": "hidden", "num_layers": "layers"}
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """How a model is fitted; the defaults are the paper's, and GAT's where the paper is silent.
+
+    Attributes:
+        lr: Adam's learning rate.
+        weight_decay: Adam's L2 penalty.
+        epochs: The largest number of epochs.
+        patience: How many epochs in a row may pass without a lower validation loss.
+    """
+
+    lr: float = 0.005
+    weight_decay: float = 5e-4
+    epochs: int = 10_000
+    patience: int = 100
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            checked(field.name, getattr(self, field.name))
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What :class:`TrainConfig` declares of one setting: `kind` is str, int, float or bool."""
+
+    name: str
+    kind: type
+    choices: tuple[str, ...]
+    low: float | None
+    high: float | None
+    default: Any
+    group: str
+    text: str
+    by_preset: bool
+
+    @property
+    def expected(self) -> str:
+        """What a value must be."""
+        if self.choices:
+            return f"one of {', '.join(self.choices)}"
+        if self.kind in (bool, str):
+            return "true or false" if self.kind is bool else "valid text"
+        number = "a whole number" if self.kind is int else "a number"
+        if self.low is None or self.high is None:
+            return number
+        return f"{number} of at least {self.low}" if self.high == _MANY else f"{number} from {self.low} to {self.high}"
+
+
+def _declared(name: str) -> Setting:
+    field = TrainConfig.model_fields[name]
+    (kind,) = (part for part in get_args(field.annotation) or (field.annotation,) if part is not type(None))
+    choices = get_args(kind) if get_origin(kind) is Literal else ()
+    bounds = {key: getattr(part, key) for part in field.metadata for key in ("ge", "le") if hasattr(part, key)}
+    about: Any = field.json_schema_extra
+    return Setting(
+        name,
+        str if choices else kind,
+        choices,
+        bounds.get("ge"),
+        bounds.get("le"),
+        field.default,
+        about["group"],
+        field.description or "",
+        about.get("by_preset", False),
+    )
+
+
+SETTINGS: dict[str, Setting] = {name: _declared(name) for name in TrainConfig.model_fields}
+"""Every setting by name, in the order of :class:`TrainConfig`."""
+
+
+def checked(name: str, value: Any, owner: str = "") -> Any:
+    """The value as the type that the setting has.
+
+    Raises:
+        ConfigError: There is no such setting, or it cannot have this value. The message begins with ``owner``.
+    """
+    if name not in SETTINGS:
+        meant = _CALLED_OTHERWISE.get(name)
+        hint = f" Did you mean {meant}?" if meant else nearest(name, SETTINGS)
+        raise ConfigError(f"{owner}There is no key {name!r} in a configuration.{hint}")
+    try:
+        return getattr(TrainConfig.model_validate({name: value}), name)
+    except ValidationError:
+        expected = SETTINGS[name].expected
+        raise ConfigError(f"{owner}{name} must be {expected}, but is {_shown(value)}.") from None
+
+
+def can_name_a_file(text: str) -> bool:
+    r"""Whether the system could be asked for a file of this name; ``"\0"`` and ``"\uD800"`` it cannot be asked for."""
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+
+
+def reference_page() -> str:
+    """The text of docs/settings.md."""
+    preset = card(TrainConfig().model).preset()
+    lines = [
+        "# Settings",
+        "",
+        "Each setting is a flag of `cagat train` (`--val-labels` for `val_labels`) and a key of a `--config` file and",
+        "of `TrainConfig.from_values`. `CaGATClassifier` has those of CaGAT and its training as parameters.",
+        "A default in italics comes from CaGAT's default preset; other models have their own (`cagat models --json`).",
+        "",
+        "This page is written by `python -m cagat.settings > docs/settings.md`.",
+    ]
+    for group in dict.fromkeys(setting.group for setting in SETTINGS.values()):
+        lines += ["", f"## {group}", "", "| setting | value | default | meaning |", "|---|---|---|---|"]
+        for setting in SETTINGS.values():
+            if setting.group == group:
+                default = "" if setting.default is None else f"`{_written(setting.default)}`"
+                if setting.by_preset and setting.name in preset:
+                    default = f"*{_written(preset[setting.name])}*"
+                value = setting.expected.removeprefix("valid ")
+                lines.append(f"| `{setting.name}` | {value} | {default} | {setting.text} |")
+    return "\n".join(lines) + "\n"
+
+
+def _written(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _shown(value: Any) -> str:
+    """A value in a message: of a list or the like only what it is, and of a very long number, too."""
+    if value is None:
+        return "empty"
+    if isinstance(value, int) and value.bit_length() > 63:
+        return "a number of more than 18 digits"
+    return f"{value!r:.80}" if isinstance(value, (bool, int, float, str)) else f"a {type(value).__name__}"
+
+
+if __name__ == "__main__":
+    print(reference_page(), end="")
