@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 from torch_geometric import EdgeIndex
-from torch_geometric.explain import AttentionExplainer, Explainer, GNNExplainer
 from torch_geometric.nn import GATConv
 
 from cagat import CaGATConv, CSRGraph, reference
@@ -74,10 +73,10 @@ def assert_relatively_close(ours: tuple[Tensor, ...], theirs: tuple[Tensor, ...]
 
 
 @pytest.mark.parametrize("reading", READINGS, ids=lambda reading: "-".join(map(str, reading.values())))
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-4)])
-@settings(max_examples=40)
+@settings(max_examples=50)
 @given(
     graph=graphs(),
+    precision=st.sampled_from([(torch.float64, 1e-10), (torch.float32, 1e-4)]),
     K=st.integers(0, 3),
     T=st.integers(0, 3),
     alpha=st.sampled_from([0.0, 0.4, 1.0]),
@@ -89,8 +88,9 @@ def assert_relatively_close(ours: tuple[Tensor, ...], theirs: tuple[Tensor, ...]
     learn=st.booleans(),
     edge_dim=st.sampled_from([None, 2]),
 )
-def test_equals_the_dense_reference(reading, dtype, tolerance, graph, edge_dim, learn, **options):
+def test_equals_the_dense_reference(reading, precision, graph, edge_dim, learn, **options):
     torch.manual_seed(0)
+    dtype, tolerance = precision
     conv = CaGATConv(4, 3, edge_dim=edge_dim, learn_coefficients=learn, **options, **reading).to(dtype)
     x = torch.randn(graph.num_nodes, 4, dtype=dtype, requires_grad=True)
     weight, edge_attr = graph.edge_weight, None
@@ -106,11 +106,17 @@ def test_equals_the_dense_reference(reading, dtype, tolerance, graph, edge_dim, 
     assert_relatively_close(gradients(out, *inputs), gradients(expected, *inputs), tolerance)
 
 
-@pytest.mark.parametrize("concat", [True, False])
-@pytest.mark.parametrize("edge_dim", [None, 3])
-@pytest.mark.parametrize("residual", [True, False])
-@pytest.mark.parametrize("fill_value", ["mean", "max", 0.5])
 @pytest.mark.parametrize("add_self_loops", [True, False])
+@pytest.mark.parametrize(
+    ("concat", "residual", "edge_dim", "fill_value"),
+    [
+        (True, False, None, "mean"),
+        (False, True, None, "mean"),
+        (True, True, 3, "mean"),
+        (False, False, 3, "max"),
+        (True, False, 3, 0.5),
+    ],
+)
 def test_without_context_it_is_pygs_gat(concat, edge_dim, residual, fill_value, add_self_loops):
     torch.manual_seed(0)
     arguments = (5, 4, 3, concat, 0.2, 0.0, add_self_loops, edge_dim, fill_value, True, residual)
@@ -199,11 +205,13 @@ def test_attention_is_without_dropout():
 
 
 def test_dropout_drops_entries_of_g():
-    conv, x = CaGATConv(5, 4, dropout=0.5, K=0, lam=1).train(), torch.randn(30, 5)
-    out = torch.stack([conv(x, random_edges()) for _ in range(2000)]).mean(dim=0)
-    conv.eval()
-    assert_close(out, conv(x, random_edges()), rtol=0.2, atol=0.2)
-    assert not torch.equal(conv.train()(x, random_edges()), conv.eval()(x, random_edges()))
+    torch.manual_seed(0)
+    conv, x, edge_index = CaGATConv(5, 4, dropout=0.5, K=0, lam=1).train(), torch.randn(30, 5), random_edges()
+    outs = torch.stack([conv(x, edge_index) for _ in range(500)])
+    assert not torch.equal(outs[0], outs[1])
+    # Five standard deviations of the mean.
+    expected = conv.eval()(x, edge_index)
+    assert ((outs.mean(dim=0) - expected).abs() < 5 * outs.std(dim=0) / 500**0.5 + 1e-6).all()
 
 
 @pytest.mark.parametrize("reading", READINGS)
@@ -326,88 +334,6 @@ class TestInputs:
         assert torch.autograd.gradgradcheck(lambda features: conv(features, edge_index), (x,))
 
 
-class TestExplainers:
-    def explainer(self, conv, algorithm):
-        return Explainer(
-            conv,
-            algorithm,
-            explanation_type="model",
-            edge_mask_type="object",
-            model_config={"mode": "multiclass_classification", "task_level": "node", "return_type": "raw"},
-        )
-
-    def test_a_layer_of_pyg_that_was_made_before_changes_nothing(self):
-        code = """
-import torch
-from torch_geometric.nn import GATConv
-from cagat import CaGATConv
-GATConv(3, 2)
-conv, edge_index = CaGATConv(3, 2), torch.tensor([[0, 1, 2], [1, 2, 0]])
-conv.explain, conv._edge_mask, conv._apply_sigmoid = True, torch.ones(3), False
-x = torch.rand(3, 3)
-masked = conv(x, edge_index)
-conv.explain = False
-assert torch.allclose(masked, conv(x, edge_index))
-"""
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-
-    def test_attention_explainer_gives_each_edge_its_own_weight_also_with_self_loops(self):
-        conv = CaGATConv(5, 4, 2).eval()
-        edge_index = torch.cat([torch.tensor([[3, 8], [3, 8]]), random_edges()], dim=1)
-        edge_index = edge_index[:, torch.randperm(edge_index.size(1))]
-        x = torch.randn(30, 5)
-        explanation = self.explainer(conv, AttentionExplainer())(x, edge_index)
-        _, (edges, attention) = conv(x, edge_index, return_attention_weights=True)
-        assert torch.equal(edges[:, : edge_index.size(1)], edge_index)
-        assert_close(explanation.edge_mask, attention[: edge_index.size(1)].max(dim=1).values)
-
-    @pytest.mark.parametrize("feedback", [False, True])
-    def test_a_mask_scales_the_messages_of_edges_and_leaves_the_rest(self, feedback):
-        conv = CaGATConv(5, 4, 2, feedback=feedback, bias=False).eval()
-        edge_index = torch.cat([torch.tensor([[3], [3]]), random_edges()], dim=1)
-        x = torch.randn(30, 5)
-        plain = conv(x, edge_index)
-        conv.explain, conv._apply_sigmoid = True, False
-        conv._edge_mask = torch.ones(edge_index.size(1))
-        assert_close(conv(x, edge_index), plain)
-        conv._edge_mask = torch.ones(edge_index.size(1))
-        conv._edge_mask[5] = 0
-        changed = (conv(x, edge_index) - plain).abs().sum(dim=1)
-        assert changed.nonzero().flatten().tolist() == [int(edge_index[1, 5])]
-
-    def test_copies_of_an_edge_carry_their_share(self):
-        conv = CaGATConv(5, 4, 2, bias=False).eval()
-        once = random_edges()
-        twice = torch.cat([once, once[:, :1]], dim=1)
-        x = torch.randn(30, 5)
-        plain, target = conv(x, once), int(once[1, 0])
-        conv.explain, conv._apply_sigmoid = True, False
-        conv._edge_mask = torch.ones(once.size(1))
-        conv._edge_mask[0] = 0
-        expected = conv(x, once)
-        assert not torch.allclose(expected[target], plain[target])
-        conv._edge_mask = torch.ones(twice.size(1))
-        conv._edge_mask[[0, -1]] = 0
-        assert_close(conv(x, twice), expected)
-
-    def test_a_mask_may_be_given_by_its_logits(self):
-        conv, edge_index, x = CaGATConv(5, 4, bias=False).eval(), random_edges(), torch.randn(30, 5)
-        conv.explain, conv._apply_sigmoid = True, True
-        conv._edge_mask = torch.full((edge_index.size(1),), 50.0)
-        open_mask = conv(x, edge_index)
-        conv._edge_mask = torch.full((edge_index.size(1),), -50.0)
-        closed = conv(x, edge_index)
-        conv.explain = False
-        assert_close(open_mask, conv(x, edge_index))
-        assert not torch.allclose(closed, open_mask)
-
-    def test_gnn_explainer_runs(self):
-        conv, x = CaGATConv(5, 4, concat=False), torch.randn(30, 5)
-        explanation = self.explainer(conv, GNNExplainer(epochs=3))(x, random_edges(), index=4)
-        assert explanation.edge_mask.abs().sum() > 0
-
-
 def test_compiles_as_one_graph():
     torch.manual_seed(0)
     conv = CaGATConv(5, 4, 2).double()
@@ -424,38 +350,38 @@ from pathlib import Path
 from cagat import CaGATConv
 torch.manual_seed(0)
 conv = CaGATConv(16, 8, 2)
-x, edge_index = torch.randn(200_000, 16, requires_grad=True), torch.randint(0, 200_000, (2, 1_000_000))
+x, edge_index = torch.randn(100_000, 16, requires_grad=True), torch.randint(0, 100_000, (2, 400_000))
 conv(x, edge_index).square().mean().backward()
-rows = conv.attention(x, edge_index, nodes=[5, 199_999])
-assert x.grad.isfinite().all() and rows.S.shape == (2, 2, 200_000)
+rows = conv.attention(x, edge_index, nodes=[5, 99_999])
+assert x.grad.isfinite().all() and rows.S.shape == (2, 2, 100_000)
 print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
-def test_two_hundred_thousand_nodes_take_less_than_two_gibibytes():
-    # S of one head alone would take 149 GiB.
+def test_a_hundred_thousand_nodes_take_less_than_a_gibibyte_and_a_half():
+    # S of one head alone would take 37 GiB.
     done = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) < 2 * 1024**2
+    assert int(done.stdout) < 1.5 * 1024**2
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"K": -1}, "K must be an integer not below 0, got -1"),
-        ({"T": 1.5}, "T must be an integer not below 0, got 1.5"),
+        ({"K": -1}, "K must be an integer of at least 0, got -1"),
+        ({"T": 1.5}, "T must be an integer of at least 0, got 1.5"),
         ({"alpha": 1.1}, r"alpha must be in \[0, 1\], got 1.1"),
         ({"alpha": float("nan")}, r"alpha must be in \[0, 1\], got nan"),
         ({"lam": -0.1}, r"lam must be in \[0, 1\], got -0.1"),
         ({"xi": -1e-3}, r"xi must be in \[0, 1e\+30\], got -0.001"),
         ({"xi": float("inf")}, r"xi must be in \[0, 1e\+30\], got inf"),
         ({"support": "all"}, "support must be one of full, edges, got 'all'"),
-        ({"affinity": "all"}, "affinity must be one of edges, full, got 'all'"),
+        ({"affinity": "all"}, "affinity must be one of .*, got 'all'"),
         ({"normalization": "walk", "support": "edges"}, 'not with "walk": change one of them'),
         ({"normalization": "left"}, "normalization must be one of row, sym, walk, got 'left'"),
         ({"support": "edges", "affinity": "full"}, 'affinity="full" cannot be had'),
-        ({"K": True}, "K must be an integer not below 0, got True"),
+        ({"K": True}, "K must be an integer of at least 0, got True"),
         ({"aggr": "max"}, "aggr='max' cannot be had"),
         ({"flow": "target_to_source"}, "flow='target_to_source' cannot be had"),
     ],
@@ -523,7 +449,7 @@ def test_refuses_bipartite_graphs_with_a_reason():
         (lambda conv, x, e: conv.attention(x, e, nodes=[7]), IndexError, "no node 7"),
         (lambda conv, x, e: conv.attention(x, e, nodes=[0.5]), TypeError, "float32"),
         (lambda conv, x, e: conv.attention(x, e, nodes=torch.ones(2, dtype=torch.bool)), ValueError, r"\(3,\)"),
-        (lambda conv, x, e: conv.attention(x, e, nodes=[0], rounds=4), ValueError, r"0\.\.3, got 4"),
+        (lambda conv, x, e: conv.attention(x, e, nodes=[0], rounds=4), ValueError, "rounds must be at most 3, got 4"),
         (
             lambda conv, x, e: CaGATConv(5, 4, edge_dim=2)(x, e, torch.ones(3, 2)),
             ValueError,
@@ -550,7 +476,7 @@ def test_attention_operators_multiply_as_the_rows_do(rounds):
     operators = conv.attention_operators(x, edge_index, rounds=rounds)
     for operator, matrix in zip(operators, (rows.G, rows.S), strict=True):
         torch.testing.assert_close(operator.matmul(V), matrix @ V[:, 0])
-    with pytest.raises(ValueError, match=r"rounds must be an integer in 0\.\.2, got 3"):
+    with pytest.raises(ValueError, match="rounds must be at most 2, got 3"):
         conv.attention_operators(x, edge_index, rounds=3)
 
 

@@ -12,7 +12,7 @@ from torch_geometric.explain.config import ExplanationType, ModelTaskLevel
 from cagat.diffusion import AttentionOperator
 from cagat.errors import CagatError
 from cagat.nn import CaGATConv
-from cagat.nn.settings import require_choice, require_count
+from cagat.nn.validation import require_choice, require_integer
 
 _logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class ContextExplainer(ExplainerAlgorithm):  # type: ignore[misc]
     def __init__(self, reduce: Literal["max", "mean"] = "max", pairs: int = 10) -> None:
         super().__init__()
         require_choice("reduce", reduce, ("max", "mean"))
-        require_count("pairs", pairs)
+        require_integer("pairs", pairs, 0)
         self.reduce = reduce
         self.pairs = pairs
 

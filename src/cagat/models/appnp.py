@@ -11,7 +11,7 @@ from cagat.models.node_classifier import NodeClassifier
 from cagat.models.parameter_groups import decay_only
 from cagat.models.personalized_pagerank import PersonalizedPageRank
 from cagat.nn import SparseFeatures
-from cagat.nn.settings import require_sizes
+from cagat.nn.validation import require_sizes
 
 
 class APPNP(NodeClassifier):

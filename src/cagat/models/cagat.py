@@ -11,8 +11,8 @@ from cagat.kernels import CSRGraph
 from cagat.models.node_classifier import NodeClassifier
 from cagat.models.reach import needs_degrees_at_its_end, reach_of
 from cagat.nn import AttentionRows, CaGATConv, SparseFeatures, feature_dropout
-from cagat.nn.arguments import as_features
-from cagat.nn.settings import require_choice, require_size, require_within
+from cagat.nn.sparse_features import as_features
+from cagat.nn.validation import require_choice, require_sizes, require_within
 
 
 class CaGAT(NodeClassifier):
@@ -72,8 +72,7 @@ class CaGAT(NodeClassifier):
         **kwargs: Any,
     ) -> None:
         super().__init__()
-        require_size("num_layers", num_layers)
-        require_size("hidden_channels", hidden_channels)
+        require_sizes(num_layers=num_layers, hidden_channels=hidden_channels)
         require_within("dropout", dropout, 0, 1)
         require_choice("propagation", propagation, ("all", "last"))
         self.dropout = dropout

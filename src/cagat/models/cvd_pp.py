@@ -13,7 +13,7 @@ from cagat.models.gcn import GCN
 from cagat.models.node_classifier import Labelled
 from cagat.models.sampled_neighbours import SampledNeighbours, all_neighbours, sample_neighbours
 from cagat.nn import SparseFeatures
-from cagat.nn.arguments import as_features
+from cagat.nn.sparse_features import as_features
 
 
 class CVDPP(GCN):

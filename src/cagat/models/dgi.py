@@ -13,7 +13,7 @@ from cagat.models.feature_linear import FeatureLinear
 from cagat.models.graph_convolution import gcn_graph, propagate
 from cagat.models.node_classifier import Labelled, NodeClassifier
 from cagat.nn import SparseFeatures
-from cagat.nn.settings import require_sizes
+from cagat.nn.validation import require_sizes
 
 
 class DGI(NodeClassifier):

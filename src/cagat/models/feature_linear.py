@@ -5,9 +5,8 @@ from torch.nn import functional as F
 from torch_geometric.nn import Linear
 
 from cagat.nn import SparseFeatures, feature_dropout
-from cagat.nn.arguments import as_features, require_fitting
-from cagat.nn.finite import require_finite
-from cagat.nn.settings import require_sizes
+from cagat.nn.sparse_features import as_features
+from cagat.nn.validation import require_finite, require_fitting, require_sizes
 
 
 class FeatureLinear(Linear):  # type: ignore[misc]

@@ -11,7 +11,7 @@ from cagat.kernels import dropout
 from cagat.models.node_classifier import NodeClassifier
 from cagat.models.parameter_groups import decay_only, weights_of
 from cagat.nn import CaGATConv, SparseFeatures, feature_dropout
-from cagat.nn.settings import require_input_size, require_sizes
+from cagat.nn.validation import checked_input_size, require_sizes
 
 
 class GAT(NodeClassifier):
@@ -54,8 +54,7 @@ class GAT(NodeClassifier):
         attention_dropout: float = 0.6,
         decay_biases: bool = True,
     ) -> None:
-        require_input_size("in_channels", in_channels)
-        in_channels = int(in_channels)  # PyG takes any other kind of integer for the sizes of two sets of nodes.
+        in_channels = checked_input_size("in_channels", in_channels)
         require_sizes(hidden_channels=hidden_channels, out_channels=out_channels, heads=heads)
         super().__init__()
         self.dropout = dropout

@@ -11,8 +11,8 @@ from torch_geometric.utils import is_torch_sparse_tensor
 from cagat.kernels.validation import check_edges, require_dense, require_tensor
 from cagat.models.gat import GAT
 from cagat.nn import SparseFeatures
-from cagat.nn.arguments import as_features, require_fitting
-from cagat.nn.finite import require_finite
+from cagat.nn.sparse_features import as_features
+from cagat.nn.validation import require_finite, require_fitting
 
 
 class GATv2(GAT):

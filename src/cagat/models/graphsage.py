@@ -10,7 +10,7 @@ from cagat.models.mean_convolution import MeanConvolution
 from cagat.models.node_classifier import NodeClassifier
 from cagat.models.parameter_groups import decay_only
 from cagat.nn import SparseFeatures
-from cagat.nn.settings import require_sizes
+from cagat.nn.validation import require_sizes
 
 
 class GraphSAGE(NodeClassifier):

@@ -10,8 +10,8 @@ from torch_geometric.utils import remove_self_loops
 
 from cagat.kernels.validation import check_edges, checked_weight
 from cagat.models.node_classifier import Labelled, NodeClassifier
-from cagat.nn.arguments import as_features
-from cagat.nn.settings import require_sizes
+from cagat.nn.sparse_features import as_features
+from cagat.nn.validation import require_sizes
 
 
 class LabelProp(NodeClassifier):

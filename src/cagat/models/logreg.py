@@ -9,8 +9,8 @@ from torch import Tensor
 from cagat.models.feature_linear import FeatureLinear
 from cagat.models.node_classifier import Labelled, NodeClassifier
 from cagat.nn import SparseFeatures
-from cagat.nn.arguments import as_features
-from cagat.nn.settings import require_sizes
+from cagat.nn.sparse_features import as_features
+from cagat.nn.validation import require_sizes
 
 # What the logit of a class is lowered by that no training node has: its probability is as good as 0, yet its
 # logarithm stays a number. The optimum would be infinitely low.

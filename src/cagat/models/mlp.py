@@ -10,7 +10,7 @@ from cagat.models.feature_linear import FeatureLinear
 from cagat.models.node_classifier import NodeClassifier
 from cagat.models.parameter_groups import decay_only, weights_of
 from cagat.nn import SparseFeatures
-from cagat.nn.settings import require_sizes
+from cagat.nn.validation import require_sizes
 
 
 class MLP(NodeClassifier):

@@ -10,8 +10,8 @@ from cagat.models.feature_linear import FeatureLinear
 from cagat.models.node_classifier import NodeClassifier
 from cagat.models.personalized_pagerank import PersonalizedPageRank
 from cagat.nn import SparseFeatures
-from cagat.nn.arguments import as_features
-from cagat.nn.settings import require_sizes
+from cagat.nn.sparse_features import as_features
+from cagat.nn.validation import require_sizes
 
 
 class SGC(NodeClassifier):

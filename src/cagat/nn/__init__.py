@@ -1,8 +1,6 @@
 """Layers: attention G, then diffusion, then aggregation."""
 
-from cagat.nn.attention_rows import AttentionRows
-from cagat.nn.cagat_conv import CaGATConv
-from cagat.nn.feature_dropout import feature_dropout
-from cagat.nn.sparse_features import SparseFeatures
+from cagat.nn.cagat_conv import AttentionRows, CaGATConv
+from cagat.nn.sparse_features import SparseFeatures, as_features, feature_dropout
 
-__all__ = ["AttentionRows", "CaGATConv", "SparseFeatures", "feature_dropout"]
+__all__ = ["AttentionRows", "CaGATConv", "SparseFeatures", "as_features", "feature_dropout"]

@@ -1,12 +1,11 @@
 """The CaGAT layer."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from inspect import signature
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.parameter import UninitializedParameter
 from torch_geometric.utils import is_torch_sparse_tensor
 
 from cagat.diffusion import (
@@ -14,44 +13,47 @@ from cagat.diffusion import (
     Diffused,
     Diffusion,
     EdgeSupport,
+    FullSupport,
     attended_features,
     diffuse,
     diffused_features,
 )
 from cagat.diffusion.diffusion import is_zero, over_channels
 from cagat.kernels import CSRGraph, dropout, edge_softmax, prepare_graph
-from cagat.kernels.csr_graph import NORMALIZATIONS
 from cagat.memory import require_memory
-from cagat.nn.arguments import (
-    as_features,
-    chosen_nodes,
-    require_edge_values,
-    require_edges,
-    require_fitting,
-    require_rounds,
-    require_square,
-)
-from cagat.nn.attention_operators import AttentionOperators
-from cagat.nn.attention_rows import AttentionRows
-from cagat.nn.edge_features import edge_features_with_loops
-from cagat.nn.explained_messages import ExplainedMessages
-from cagat.nn.finite import require_finite
+from cagat.nn import validation
+from cagat.nn.edges import ExplainedMessages, edge_features_with_loops
 from cagat.nn.learnable_coefficients import LearnableCoefficients
-from cagat.nn.settings import (
-    LARGEST,
-    checked_fill_value,
-    require_choice,
-    require_count,
-    require_input_size,
-    require_known,
-    require_sizes,
-    require_switch,
-    require_within,
-)
-from cagat.nn.sparse_features import SparseFeatures
+from cagat.nn.sparse_features import SparseFeatures, apply_linear, as_features
 
 Adjacency = Tensor | CSRGraph
 Attention = tuple[Tensor, Tensor]
+
+
+class AttentionRows(NamedTuple):
+    """How much chosen nodes attend to every node of the graph, edge or not.
+
+    Attributes:
+        nodes: The nodes, shape ``(m,)``.
+        G: GAT's attention, which is zero off the edges, shape ``(m, heads, n)``.
+        S: The context-aware attention, shape ``(m, heads, n)``.
+    """
+
+    nodes: Tensor
+    G: Tensor
+    S: Tensor
+
+
+class AttentionOperators(NamedTuple):
+    """How much every node attends to every other; known by products, rows and single pairs, and never formed.
+
+    Attributes:
+        G: GAT's attention, which is zero off the edges.
+        S: The context-aware attention.
+    """
+
+    G: EdgeSupport
+    S: FullSupport | EdgeSupport
 
 
 class CaGATConv(ExplainedMessages):
@@ -148,66 +150,31 @@ class CaGATConv(ExplainedMessages):
         **kwargs: Any,
     ) -> None:
         if kwargs:
-            own = [name for name in signature(CaGATConv).parameters if name != "kwargs"]
-            require_known(kwargs, [*own, *_MESSAGE_PASSING])
-        for name, value in kwargs.items():
-            if value != _MESSAGE_PASSING[name]:
-                raise ValueError(
-                    f"{name}={value!r} cannot be had: CaGAT sums over the edges into a node, and as a whole"
-                )
-        require_input_size("in_channels", in_channels)
-        in_channels = int(in_channels)  # PyG takes any other kind of integer for the sizes of two sets of nodes.
-        require_sizes(out_channels=out_channels, heads=heads)
-        for name, switch in (
-            ("concat", concat),
-            ("add_self_loops", add_self_loops),
-            ("bias", bias),
-            ("residual", residual),
-            ("feedback", feedback),
-            ("learn_coefficients", learn_coefficients),
-        ):
-            require_switch(name, switch)
-        require_within("negative_slope", negative_slope, -LARGEST, LARGEST)
-        require_within("dropout", dropout, 0, 1)
-        require_count("K", K, most=_MOST_STEPS)
-        require_count("T", T, most=_MOST_STEPS)
+            validation.check_message_passing(kwargs, signature(CaGATConv).parameters)
+        in_channels = validation.checked_input_size("in_channels", in_channels)
+        validation.require_sizes(out_channels=out_channels, heads=heads)
         if edge_dim is not None and edge_dim != -1:  # As in PyG, -1 waits for the first features.
-            require_sizes(edge_dim=edge_dim)
+            validation.require_sizes(edge_dim=edge_dim)
+        switches = {"concat": concat, "add_self_loops": add_self_loops, "bias": bias, "residual": residual}
+        validation.require_switches(**switches, learn_coefficients=learn_coefficients)
+        validation.require_within("negative_slope", negative_slope, -validation.LARGEST, validation.LARGEST)
+        validation.check_diffusion(Diffusion(K, T, support, affinity, feedback, normalization))
+        for name, share in (("dropout", dropout), ("alpha", alpha), ("lam", lam)):
+            validation.require_within(name, share, 0, 1)
+        validation.require_within("xi", xi, 0, validation.LARGEST)
         if in_channels > 0 and torch.get_default_device().type == "cpu":
             weights = in_channels * heads * out_channels * torch.get_default_dtype().itemsize
             require_memory(weights, f"A layer from {in_channels} to {heads} x {out_channels} units", "Ask for fewer.")
-        require_choice("support", support, ("full", "edges"))
-        require_choice("affinity", affinity, ("edges", "full"))
-        require_choice("normalization", normalization, NORMALIZATIONS)
-        if support == "edges" and affinity == "full":
-            raise ValueError('support="edges" keeps S on the edges, so affinity="full" cannot be had; use "edges"')
-        if support == "edges" and normalization == "walk":
-            raise ValueError(
-                'support="edges" goes with normalization="row" or "sym", not with "walk": change one of them'
-            )
-        super().__init__(
-            in_channels,
-            out_channels,
-            heads,
-            concat,
-            negative_slope,
-            dropout,
-            add_self_loops,
-            edge_dim,
-            checked_fill_value(fill_value),
-            bias,
-            residual,
-            **kwargs,
-        )
-        self.K = K
-        self.T = T
-        self.support = support
-        self.affinity = affinity
-        self.feedback = feedback
-        self.normalization = normalization
-        self.learn_coefficients = learn_coefficients
-        self.diffusion = Diffusion(K, T, support, affinity, feedback, normalization)
+        shared = (in_channels, out_channels, heads, concat, negative_slope, dropout, add_self_loops, edge_dim)
+        super().__init__(*shared, validation.checked_fill_value(fill_value), bias, residual, **kwargs)
+        self.K, self.T, self.support, self.affinity = K, T, support, affinity
+        self.feedback, self.normalization, self.learn_coefficients = feedback, normalization, learn_coefficients
         self.coefficients = LearnableCoefficients(alpha, lam, xi, heads, learn_coefficients)
+
+    @property
+    def diffusion(self) -> Diffusion:
+        """The switches of the diffusion."""
+        return Diffusion(self.K, self.T, self.support, self.affinity, self.feedback, self.normalization)
 
     @property
     def alpha(self) -> float:
@@ -249,18 +216,20 @@ class CaGATConv(ExplainedMessages):
                 for every node; see :meth:`attention` for some nodes only.
         """
         features = as_features(x)
-        graph, edge_attr = self._prepare(features, edge_index, edge_attr, size)
+        validation.require_square(size, features.shape[0])
+        graph, edge_attr = self._prepare(features, edge_index, edge_attr)
         Z = self._transform(features)
         is_looked_into = self.is_explained or return_attention_weights
         # Whoever looks into the layer must be shown the G that it works with, and dropout would give another one.
         has_one_G = not (is_looked_into and self.training and self.dropout > 0)
-        fused = self._fused(Z, graph) if edge_attr is None and has_one_G else None
+        out = self._fused(Z, graph) if edge_attr is None and has_one_G else None
         if is_zero(self.coefficients().lam) and not is_looked_into:
-            fused = Z  # Nothing is aggregated, so that attention does not matter.
-        if fused is None or is_looked_into:
+            out = Z  # Nothing is aggregated, so that attention does not matter.
+        if out is None or is_looked_into:
             G = self._attend(Z, graph, edge_attr)
             G = dropout(G, self.dropout, self.training, graph.global_entries)
-        out = diffused_features(Z, G, graph, self.coefficients(), self.diffusion) if fused is None else fused
+        if out is None:
+            out = diffused_features(Z, G, graph, self.coefficients(), self.diffusion)
         if is_looked_into:
             diffused = self._diffuse(Z, G, graph, self.K)
         if self.is_explained:
@@ -269,10 +238,10 @@ class CaGATConv(ExplainedMessages):
 
         out = out.flatten(1) if self.concat else out.mean(dim=1)
         if self.res is not None:
-            out = out + _linear(self.res, features)
+            out = out + apply_linear(self.res, features)
         if self.bias is not None:
             out = out + self.bias
-        require_finite(out, features, edge_attr, self.parameters())
+        validation.require_finite(out, features, edge_attr, self.parameters())
         if return_attention_weights:
             return out, _edge_attention(diffused.S, graph, edge_index)
         return out
@@ -300,7 +269,7 @@ class CaGATConv(ExplainedMessages):
             rounds: After how many of the K rounds. (default: all)
         """
         G, S = self.attention_operators(x, edge_index, edge_attr, rounds=rounds)
-        chosen = chosen_nodes(nodes, G.graph)
+        chosen = validation.chosen_nodes(nodes, G.graph)
         S.require_rows(chosen.numel(), matrices=2)
         return AttentionRows(chosen, G.rows(chosen), S.rows(chosen))
 
@@ -324,58 +293,43 @@ class CaGATConv(ExplainedMessages):
             edge_attr: Edge features or weights.
             rounds: After how many of the K rounds. (default: all)
         """
-        if rounds is not None:
-            require_rounds(rounds, self.K)
+        rounds = self.K if rounds is None else rounds
+        validation.require_integer("rounds", rounds, 0, self.K)
         features = as_features(x)
         graph, edge_attr = self._prepare(features, edge_index, edge_attr)
         Z = self._transform(features)
-        require_finite(Z, features, None, self.parameters())
+        validation.require_finite(Z, features, None, self.parameters())
         G = self._attend(Z, graph, edge_attr)
-        S = self._diffuse(Z, G, graph, self.K if rounds is None else rounds).S
+        S = self._diffuse(Z, G, graph, rounds).S
         return AttentionOperators(EdgeSupport(graph, G), S)
 
     def _prepare(
-        self,
-        x: Tensor | SparseFeatures,
-        edge_index: Adjacency,
-        edge_attr: Tensor | None,
-        size: tuple[int, int] | None = None,
+        self, x: Tensor | SparseFeatures, edge_index: Adjacency, edge_attr: Tensor | None
     ) -> tuple[CSRGraph, Tensor | None]:
         """The prepared graph, and edge features if the layer takes them."""
-        require_fitting("x", x, self.lin.weight, "in_channels")
-        require_edges(edge_index)
-        if edge_attr is not None:
-            require_edge_values(edge_attr)
-        num_nodes = x.shape[0]
-        require_square(size, num_nodes)
-        weight = edge_attr if self.edge_dim is None else None
-        if weight is not None and weight.dim() > 1 and weight.size(1) > 1:
-            raise ValueError(
-                f"edge_attr has {weight.size(1)} features an edge, but the layer was made without edge features; "
-                f"pass edge_dim={weight.size(1)} to it"
-            )
+        validation.require_fitting("x", x, self.lin.weight, "in_channels")
+        validation.check_edges(edge_index, edge_attr, self.edge_dim)
+        has_features = self.edge_dim is not None
         if isinstance(edge_index, CSRGraph):
             graph = edge_index
-            if weight is not None:
-                raise ValueError("a prepared graph has its own weights; give edge_weight to CSRGraph.from_edge_index")
         else:
-            if self.edge_dim is not None and edge_attr is None and is_torch_sparse_tensor(edge_index):
+            if has_features and edge_attr is None and is_torch_sparse_tensor(edge_index):
                 edge_attr = edge_index.to_sparse(layout=torch.sparse_coo).coalesce().values()
             graph = prepare_graph(
                 edge_index,
-                num_nodes,
-                weight,
-                values_are_weights=self.edge_dim is None,
+                x.shape[0],
+                None if has_features else edge_attr,
+                values_are_weights=not has_features,
                 add_self_loops=self.add_self_loops,
                 normalization=self.normalization,
                 dtype=self.att_src.dtype,
             )
-        if graph.num_nodes != num_nodes:
-            raise ValueError(f"the graph has {graph.num_nodes} nodes, but x has {num_nodes} rows")
-        return graph, edge_attr if self.edge_dim is not None else None
+        if graph.num_nodes != x.shape[0]:
+            raise ValueError(f"the graph has {graph.num_nodes} nodes, but x has {x.shape[0]} rows")
+        return graph, edge_attr if has_features else None
 
     def _transform(self, x: Tensor | SparseFeatures) -> Tensor:
-        Z = _linear(self.lin, x)
+        Z = apply_linear(self.lin, x)
         # Under autocast Z may be of lower precision; the diffusion is not worth less than the attention.
         return Z.view(-1, self.heads, self.out_channels).to(self.att_src.dtype)
 
@@ -404,7 +358,7 @@ class CaGATConv(ExplainedMessages):
     def _edge_logits(self, graph: CSRGraph, edge_attr: Tensor) -> Tensor:
         """What the edge features add to the logits, at the entries of the graph."""
         edge_attr = edge_features_with_loops(graph, edge_attr, self.fill_value)
-        require_fitting("edge_attr", edge_attr, self.lin_edge.weight, "edge_dim")
+        validation.require_fitting("edge_attr", edge_attr, self.lin_edge.weight, "edge_dim")
         transformed = self.lin_edge(edge_attr).view(-1, self.heads, self.out_channels)
         return graph.merge((transformed * self.att_edge).sum(dim=-1))
 
@@ -412,35 +366,13 @@ class CaGATConv(ExplainedMessages):
         return diffuse(Z, G, graph, self.coefficients(), replace(self.diffusion, K=K))
 
     def __repr__(self) -> str:
-        extras = "".join(
-            f", {name}={getattr(self, name)!r}" for name, default in _SWITCHES.items() if getattr(self, name) != default
-        )
+        unusual = {**asdict(self.diffusion), "learn_coefficients": self.learn_coefficients}
+        usual = {**asdict(Diffusion(self.K, self.T)), "learn_coefficients": False}
+        extras = "".join(f", {name}={value!r}" for name, value in unusual.items() if value != usual[name])
         return (
             f"{type(self).__name__}({self.in_channels}, {self.out_channels}, heads={self.heads}, K={self.K}, "
             f"T={self.T}, alpha={self.alpha:g}, lam={self.lam:g}, xi={self.xi:g}{extras})"
         )
-
-
-# Of rounds, and of steps in a round: more would take days, and beyond 2**63 torch's operators fail.
-_MOST_STEPS = 10_000
-_MESSAGE_PASSING = {"aggr": "add", "flow": "source_to_target", "decomposed_layers": 1}
-_SWITCHES = {
-    "support": "full",
-    "affinity": "edges",
-    "feedback": False,
-    "normalization": "row",
-    "learn_coefficients": False,
-}
-
-
-def _linear(layer: Any, x: Tensor | SparseFeatures) -> Tensor:
-    if isinstance(x, SparseFeatures):
-        if isinstance(layer.weight, UninitializedParameter):
-            layer(x.values.new_empty(0, x.shape[1]))  # A layer of unknown input size learns it from an input.
-        weight: Tensor = layer.weight
-        return x.matmul(weight.t())
-    y: Tensor = layer(x)
-    return y
 
 
 def _edge_attention(S: AttentionOperator, graph: CSRGraph, edge_index: Adjacency) -> Attention:

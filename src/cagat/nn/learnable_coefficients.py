@@ -1,4 +1,4 @@
-"""Coefficients that are constants of the paper, or learnt."""
+"""Coefficients that are constants, or learnt for each head."""
 
 import math
 
@@ -8,23 +8,15 @@ from torch.nn import Parameter
 from torch.nn import functional as F
 
 from cagat.diffusion import Coefficients
-from cagat.nn.settings import LARGEST, require_within
 
 
 class LearnableCoefficients(torch.nn.Module):
-    r"""The coefficients :math:`\alpha, \lambda \in [0, 1]` and :math:`\xi \ge 0`, fixed or one a head and learnt.
+    r"""The coefficients :math:`\alpha, \lambda \in [0, 1]` and :math:`\xi \ge 0`, fixed, or one per head and learnt.
 
     A learnt coefficient is kept in its range by its form, :math:`\sigma(\sigma^{-1}(\alpha_0) + o)` and
     :math:`\xi_0 (1 + \mathrm{elu}(o))`, where the offset :math:`o` is what is learnt. It starts at zero, so that the
     coefficient starts at the value given, and weight decay draws it back there. A coefficient that is given at an end
     of its range is switched off or fully on, and is not learnt.
-
-    Args:
-        alpha: The share of context.
-        lam: The share of aggregated features.
-        xi: The weight of the affinity.
-        heads: The number of heads.
-        learn: Whether the coefficients are learnt.
     """
 
     alpha_offset: Parameter | None
@@ -33,9 +25,6 @@ class LearnableCoefficients(torch.nn.Module):
 
     def __init__(self, alpha: float, lam: float, xi: float, heads: int, learn: bool = False) -> None:
         super().__init__()
-        require_within("alpha", alpha, 0, 1)
-        require_within("lam", lam, 0, 1)
-        require_within("xi", xi, 0, LARGEST)
         self.start = Coefficients(float(alpha), float(lam), float(xi))
         for name, value, end in (("alpha", alpha, 1), ("lam", lam, 1), ("xi", xi, math.inf)):
             learnt = learn and 0 < value < end

@@ -1,33 +1,24 @@
-"""Node features of which few are not zero."""
+"""Node features of which few are not zero, and what takes features whether they are sparse or not."""
 
 import copy
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.parameter import UninitializedParameter
+from torch_geometric.utils import is_torch_sparse_tensor
 
 from cagat.kernels import CSRPattern, dropout, spmm_heads
 from cagat.kernels.graph_cache import TensorCache
+from cagat.kernels.validation import require_tensor
+
+NOT_BIPARTITE = "CaGAT diffuses attention from nodes to the same nodes, so bipartite graphs are not possible"
 
 _known = TensorCache()
 
 # The gradient of a product gathers rows of so many nodes at a time: rows of 64 numbers are then 1 MB, which the second
 # cache holds. On PubMed it takes 4.0 ms instead of 13.2 (one thread; strips of 1024 to 4096 nodes are alike).
 _STRIP = 4096
-
-
-def _in_strips(pattern: CSRPattern) -> CSRPattern:
-    """The features of every strip of nodes as columns of their own.
-
-    The transpose of this, by which the gradient is computed, goes through one strip after the other, and not for each
-    feature through all nodes. Multiplied with as many copies of the weights it gives the same product.
-    """
-    # Copies of weights must stay cheap beside the products with the entries themselves.
-    strips = min(-(-pattern.num_rows // _STRIP), pattern.num_entries // max(1, 8 * pattern.num_cols))
-    if strips <= 1:
-        return pattern
-    row = pattern.rows()
-    col = pattern.col.long() + row * strips // pattern.num_rows * pattern.num_cols
-    return CSRPattern.from_sorted(row, col, pattern.num_rows, strips * pattern.num_cols)
 
 
 class SparseFeatures:
@@ -48,12 +39,6 @@ class SparseFeatures:
         self.values = values
         self.global_entries = global_entries
         self._strips = _in_strips(pattern)
-
-    def _with_values(self, values: Tensor) -> "SparseFeatures":
-        """Other values in the same places; what was prepared is shared."""
-        other = copy.copy(self)
-        other.values = values
-        return other
 
     @classmethod
     def from_tensor(cls, x: Tensor) -> "SparseFeatures":
@@ -87,7 +72,9 @@ class SparseFeatures:
 
     def dropout(self, p: float, training: bool) -> "SparseFeatures":
         """Dropout of the values; zeros stay zeros whether they are dropped or not."""
-        return self._with_values(dropout(self.values, p, training, self.global_entries))
+        dropped = copy.copy(self)  # What was prepared is shared.
+        dropped.values = dropout(self.values, p, training, self.global_entries)
+        return dropped
 
     def rows(self, nodes: Tensor, *, share_dropout: bool = False) -> "SparseFeatures":
         """The features of some nodes.
@@ -109,3 +96,51 @@ class SparseFeatures:
         copies = self._strips.num_cols // max(1, self.pattern.num_cols)
         repeated = weight.repeat(copies, 1) if copies > 1 else weight
         return spmm_heads(self._strips, self.values[:, None], repeated[:, None, :]).squeeze(1)
+
+
+def _in_strips(pattern: CSRPattern) -> CSRPattern:
+    """The features of every strip of nodes as columns of their own.
+
+    The transpose of this, by which the gradient is computed, goes through one strip after the other, and not for each
+    feature through all nodes. Multiplied with as many copies of the weights it gives the same product.
+    """
+    # Copies of weights must stay cheap beside the products with the entries themselves.
+    strips = min(-(-pattern.num_rows // _STRIP), pattern.num_entries // max(1, 8 * pattern.num_cols))
+    if strips <= 1:
+        return pattern
+    row = pattern.rows()
+    col = pattern.col.long() + row * strips // pattern.num_rows * pattern.num_cols
+    return CSRPattern.from_sorted(row, col, pattern.num_rows, strips * pattern.num_cols)
+
+
+def as_features(x: Tensor | SparseFeatures) -> Tensor | SparseFeatures:
+    """Check node features, and prepare them if they are sparse."""
+    if isinstance(x, SparseFeatures):
+        return x
+    if not isinstance(x, Tensor):
+        raise TypeError(f"x must be one tensor of node features, got {type(x).__name__}: {NOT_BIPARTITE}")
+    require_tensor("x", x)
+    if x.dim() != 2:
+        raise ValueError(f"x must have shape (number of nodes, number of features), got {tuple(x.shape)}")
+    return SparseFeatures.from_tensor(x) if is_torch_sparse_tensor(x) else x
+
+
+def feature_dropout(
+    x: Tensor | SparseFeatures, p: float, training: bool, global_rows: Tensor | None = None
+) -> Tensor | SparseFeatures:
+    """As :func:`cagat.kernels.dropout`; of sparse features, which know their rows, only what is not zero is dropped."""
+    features = as_features(x)
+    if isinstance(features, SparseFeatures):
+        return features.dropout(p, training)
+    return dropout(features, p, training, global_rows)
+
+
+def apply_linear(layer: Any, x: Tensor | SparseFeatures) -> Tensor:
+    """What PyG's ``Linear`` without bias makes of features that may be sparse."""
+    if isinstance(x, SparseFeatures):
+        if isinstance(layer.weight, UninitializedParameter):
+            layer(x.values.new_empty(0, x.shape[1]))  # A layer of unknown input size learns it from an input.
+        weight: Tensor = layer.weight
+        return x.matmul(weight.t())
+    y: Tensor = layer(x)
+    return y

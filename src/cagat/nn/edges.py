@@ -1,4 +1,4 @@
-"""Messages along edges, for PyG's explainers to see and to mask."""
+"""What runs along the edges of the layer: edge features into the attention, and messages for PyG's explainers."""
 
 from typing import Any, ClassVar, Optional
 
@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import GATConv, MessagePassing
 from torch_geometric.typing import OptPairTensor
+from torch_geometric.utils import add_self_loops
 
 from cagat.kernels import CSRGraph
 
@@ -57,3 +58,32 @@ class ExplainedMessages(GATConv):  # type: ignore[misc]
         mask = torch.cat([mask, mask.new_ones(inputs.size(0) - mask.size(0))])
         masked: Tensor = inputs * mask.view(-1, *[1] * (inputs.dim() - 1))
         return masked
+
+
+def edge_features_with_loops(graph: CSRGraph, edge_attr: Tensor, fill_value: float | Tensor | str) -> Tensor:
+    """Features ``(|E'|, D)`` for all columns of ``graph.edge_index``, from those of the edges that were given.
+
+    As in PyG's GATConv, where self-loops are added, all of them are filled, those that were given too: with a number,
+    a tensor, or the node's incoming features reduced by ``"mean"``, ``"max"``, ....
+    """
+    if edge_attr.dim() == 1:
+        edge_attr = edge_attr[:, None]
+    if edge_attr.size(0) != graph.num_given:
+        raise ValueError(f"edge_attr has {edge_attr.size(0)} rows for {graph.num_given} edges")
+    if not graph.has_added_loops:
+        return edge_attr
+    width = edge_attr.size(1)
+    if isinstance(fill_value, Tensor):
+        ends = zip(reversed(fill_value.shape), (width, graph.num_nodes), strict=False)
+        if fill_value.dim() > 2 or any(size not in (1, wanted) for size, wanted in ends):
+            raise ValueError(
+                f"fill_value has shape {tuple(fill_value.shape)}, but edges have {width} features; give it shape "
+                f"({width},)"
+            )
+    given, added = graph.edge_index[:, : graph.num_given], graph.edge_index[1, graph.num_given :]
+    is_loop = given[0] == given[1]
+    _, filled = add_self_loops(
+        given[:, ~is_loop], edge_attr[~is_loop], fill_value=fill_value, num_nodes=graph.num_nodes
+    )
+    loop_attr = filled[filled.size(0) - graph.num_nodes :]
+    return torch.cat([torch.where(is_loop[:, None], loop_attr[given[1]], edge_attr), loop_attr[added]])

@@ -1,10 +1,13 @@
+import gc
 import threading
+import weakref
 
 import pytest
 import torch
 from torch_geometric import EdgeIndex
 
 from cagat.kernels import prepare_graph
+from cagat.kernels.graph_cache import TensorCache
 
 
 @pytest.fixture
@@ -124,3 +127,33 @@ def test_a_gradient_for_weights_in_a_sparse_matrix_is_refused():
     matrix = torch.eye(2).to_sparse_csr().requires_grad_()
     with pytest.raises(ValueError, match="no gradient"):
         prepare_graph(matrix, 2)
+
+
+class Made:
+    pass
+
+
+def test_what_was_made_leaves_with_its_tensor():
+    cache, tensor = TensorCache(), torch.ones(3)
+    made = weakref.ref(cache.get((tensor,), (), Made))
+    assert len(cache) == 1
+    del tensor
+    gc.collect()
+    assert len(cache) == 0
+    assert made() is None
+
+
+def test_the_least_recently_used_leaves_first():
+    cache, tensors = TensorCache(capacity=2), [torch.ones(1) for _ in range(3)]
+    first = cache.get((tensors[0],), (), Made)
+    second = cache.get((tensors[1],), (), Made)
+    assert cache.get((tensors[0],), (), Made) is first
+    cache.get((tensors[2],), (), Made)
+    assert cache.get((tensors[0],), (), Made) is first
+    assert cache.get((tensors[1],), (), Made) is not second
+
+
+def test_a_tensor_changed_while_something_is_made_of_it_is_made_of_again():
+    cache, tensor = TensorCache(), torch.ones(3)
+    before = cache.get((tensor,), (), lambda: tensor.add_(1).clone())
+    assert cache.get((tensor,), (), tensor.clone) is not before

@@ -1,0 +1,231 @@
+"""What layers must be made with and called with, and why a result is not finite."""
+
+import difflib
+import math
+import numbers
+from collections.abc import Iterable
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.parameter import UninitializedParameter
+
+from cagat.diffusion import Diffusion
+from cagat.errors import NonFiniteError
+from cagat.kernels import CSRGraph
+from cagat.kernels.csr_graph import NORMALIZATIONS
+from cagat.kernels.validation import require_dense, require_tensor
+from cagat.nn.sparse_features import NOT_BIPARTITE, SparseFeatures
+
+LARGEST = 1e30
+"""Of numbers without a limit of their own: what is larger, or soon what is computed with it, float32 cannot hold."""
+
+# Of rounds, and of steps per round: more would take days, and beyond 2**63 torch's operators fail.
+_MOST_STEPS = 10_000
+
+# PyG's arguments of message passing, which only repeat what the layer does anyway.
+_MESSAGE_PASSING = {"aggr": "add", "flow": "source_to_target", "decomposed_layers": 1}
+
+
+def check_message_passing(given: dict[str, Any], own: Iterable[str]) -> None:
+    """Raise unless arguments that a layer does not know are PyG's, with the values that hold anyway."""
+    known = [*own, *_MESSAGE_PASSING]
+    for name, value in given.items():
+        if name not in _MESSAGE_PASSING:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(known)}"
+            raise TypeError(f"the layer has no argument {name!r}; {hint}")
+        if value != _MESSAGE_PASSING[name]:
+            raise ValueError(f"{name}={value!r} cannot be had: CaGAT sums over the edges into a node, and as a whole")
+
+
+def check_diffusion(diffusion: Diffusion) -> None:
+    """Raise unless the switches of the diffusion have values that go together."""
+    require_integer("K", diffusion.K, 0, _MOST_STEPS)
+    require_integer("T", diffusion.T, 0, _MOST_STEPS)
+    require_choice("support", diffusion.support, ("full", "edges"))
+    require_choice("affinity", diffusion.affinity, ("edges", "full"))
+    require_switches(feedback=diffusion.feedback)
+    require_choice("normalization", diffusion.normalization, NORMALIZATIONS)
+    if diffusion.support == "edges" and diffusion.affinity == "full":
+        raise ValueError('support="edges" keeps S on the edges, so affinity="full" cannot be had; use "edges"')
+    if diffusion.support == "edges" and diffusion.normalization == "walk":
+        raise ValueError('support="edges" goes with normalization="row" or "sym", not with "walk": change one of them')
+
+
+def require_switches(**switches: bool) -> None:
+    """Raise unless each argument is true or false: to Python, any text but the empty one counts as true."""
+    for name, value in switches.items():
+        if not isinstance(value, (bool, np.bool_)):
+            raise TypeError(f"{name} must be True or False, got {value!r:.80}")
+
+
+def require_integer(name: str, value: int, low: int, high: int = 2**31 - 1) -> None:
+    """Raise unless the value is an integer of the range."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < low:
+        raise ValueError(f"{name} must be an integer of at least {low}, got {_shown(value)}")
+    if value > high:
+        raise ValueError(f"{name} must be at most {high}, got {_shown(value)}")
+
+
+def require_sizes(**sizes: int) -> None:
+    """Raise unless each argument is an integer of at least 1."""
+    for name, value in sizes.items():
+        require_integer(name, value, 1)
+
+
+def checked_input_size(name: str, value: int) -> int:
+    """The value as Python's integer, if it is at least 1, or the -1 that waits for the first input."""
+    if not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be one number, got {value!r:.80}: {NOT_BIPARTITE}")
+    if isinstance(value, bool) or (value < 1 and value != -1):
+        raise ValueError(
+            f"{name} must be an integer of at least 1, or -1 to take it from the first input, got {_shown(value)}"
+        )
+    require_integer(name, value, -1)
+    return int(value)  # PyG takes any other kind of integer for the sizes of two sets of nodes.
+
+
+def require_within(name: str, value: Any, low: float, high: float) -> None:
+    """Raise unless the value is a number of the range, its ends included."""
+    if not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    number: Any = value
+    if not low <= number <= high:  # A comparison with NaN is false.
+        raise ValueError(f"{name} must be in [{low}, {high}], got {_shown(value)}")
+
+
+def require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Raise unless the value is one of the choices."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+
+
+def checked_fill_value(fill_value: Any) -> float | Tensor | str | None:
+    """The features of self-loops as PyG takes them, if they are numbers, or named by a way to find them."""
+    if isinstance(fill_value, str):
+        require_choice("fill_value", fill_value, ("mean", "add", "sum", "min", "max", "mul"))
+    elif isinstance(fill_value, Tensor):
+        require_dense("fill_value", fill_value)
+        if fill_value.is_complex() or not fill_value.isfinite().all():
+            raise ValueError("fill_value must hold real, finite numbers; pass torch.nan_to_num(fill_value.real)")
+    elif fill_value is not None:
+        require_within("fill_value", fill_value, -LARGEST, LARGEST)
+        return float(fill_value)  # PyG does not know all of NumPy's numbers.
+    return cast("Tensor | str | None", fill_value)
+
+
+def _shown(value: Any) -> str:
+    """A value in a message, cut to a line; Python refuses to print numbers of very many digits."""
+    if isinstance(value, int) and abs(value) >= 2**100:
+        return f"a number of {value.bit_length()} bits"
+    return f"{value!r:.80}"
+
+
+def require_fitting(name: str, features: Tensor | SparseFeatures, weight: Tensor, size_name: str) -> None:
+    """Raise unless features have the dtype and the width of the weights, whose width the argument ``size_name`` set."""
+    dtype = features.values.dtype if isinstance(features, SparseFeatures) else features.dtype
+    # Autocast converts what a product takes, but no double precision.
+    converted = torch.is_autocast_enabled(weight.device.type) and dtype.is_floating_point and dtype != torch.float64
+    if dtype != weight.dtype and not converted:
+        raise TypeError(
+            f"{name} is of type {dtype}, but the layer of type {weight.dtype}; convert with {name}.to({weight.dtype})"
+        )
+    width = features.shape[1]
+    if not isinstance(weight, UninitializedParameter) and width != weight.size(1):
+        raise ValueError(
+            f"{name} has {width} features per row, but the layer was made for {weight.size(1)}; give as many, or make "
+            f"it with {size_name}={width}"
+        )
+
+
+def check_edges(edge_index: object, edge_attr: object, edge_dim: int | None) -> None:
+    """Raise unless edges are a tensor or a prepared graph, with features or weights as the layer takes them."""
+    if not isinstance(edge_index, (Tensor, CSRGraph)):
+        raise TypeError(
+            "edge_index must be a tensor of shape (2, number of edges), a sparse tensor or a CSRGraph, got a "
+            f"{type(edge_index).__name__}; convert with torch.as_tensor(edge_index)"
+        )
+    if isinstance(edge_index, Tensor):
+        require_tensor("edge_index", edge_index)
+    if edge_attr is None:
+        return
+    require_dense("edge_attr", edge_attr)
+    assert isinstance(edge_attr, Tensor)
+    if edge_attr.is_complex():
+        raise TypeError(f"edge_attr must be real, got {edge_attr.dtype}; pass edge_attr.real or edge_attr.abs()")
+    if edge_attr.dim() not in (1, 2):
+        raise ValueError(
+            f"edge_attr must have shape (number of edges,) or (number of edges, features), got {tuple(edge_attr.shape)}"
+        )
+    if edge_dim is None and edge_attr.dim() > 1 and edge_attr.size(1) > 1:
+        raise ValueError(
+            f"edge_attr has {edge_attr.size(1)} features per edge, but the layer was made without edge features; "
+            f"pass edge_dim={edge_attr.size(1)} to it"
+        )
+    if edge_dim is None and isinstance(edge_index, CSRGraph):
+        raise ValueError("a prepared graph has its own weights; give edge_weight to CSRGraph.from_edge_index")
+
+
+def require_square(size: object, num_nodes: int) -> None:
+    """Raise unless PyG's ``size`` of a graph says what is known anyway."""
+    if size is not None and (not isinstance(size, (tuple, list)) or tuple(size) != (num_nodes, num_nodes)):
+        raise ValueError(f"size must be None or ({num_nodes}, {num_nodes}), got {size!r:.80}: {NOT_BIPARTITE}")
+
+
+def chosen_nodes(nodes: int | list[int] | Tensor, graph: CSRGraph) -> Tensor:
+    """The numbers of the nodes that are meant by a number, numbers or a mask."""
+    try:
+        chosen = torch.as_tensor(nodes, device=graph.device)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(
+            f"nodes must be a number, numbers or a mask, got {nodes!r:.80}; pass a list or tensor"
+        ) from error
+    if chosen.numel() == 0:
+        return torch.empty(0, dtype=torch.long, device=graph.device)
+    if chosen.dtype == torch.bool:
+        if chosen.shape != (graph.num_nodes,):
+            raise ValueError(f"the mask of nodes must have shape ({graph.num_nodes},), got {tuple(chosen.shape)}")
+        return chosen.nonzero().squeeze(1)
+    if chosen.is_floating_point() or chosen.is_complex():
+        raise TypeError(f"nodes must be integers or a mask, got {chosen.dtype}; convert with .long() or .bool()")
+    chosen = chosen.long().reshape(-1)
+    wrong = chosen[(chosen < 0) | (chosen >= graph.num_nodes)]
+    if wrong.numel():
+        raise IndexError(f"there is no node {int(wrong[0])}: nodes are numbered from 0 to {graph.num_nodes - 1}")
+    return chosen
+
+
+def require_finite(
+    result: Tensor, x: Tensor | SparseFeatures, edge_attr: Tensor | None, weights: Iterable[Tensor]
+) -> None:
+    """Raise if a result is infinite or not a number and the features are to blame.
+
+    One sum, which costs next to nothing, tells whether the reason must be looked for. Weights that are not finite are
+    left to whoever trains them. Nothing is looked at while a network is compiled, nor on other devices than the CPU,
+    which would have to be waited for.
+
+    Raises:
+        NonFiniteError: It says how many features are NaN or infinite, or how large they are.
+    """
+    if torch.compiler.is_compiling() or result.device.type != "cpu":
+        return
+    with torch.no_grad():
+        # As a number: torch's isfinite of one takes longer than the sum.
+        if math.isfinite(result.sum().item()) or result.isfinite().all():
+            return
+        values = x.values if isinstance(x, SparseFeatures) else x
+        for name, given in (("x", values), ("edge_attr", edge_attr)):
+            wrong = 0 if given is None else int((~given.isfinite()).sum())
+            if wrong:
+                raise NonFiniteError(
+                    f"{name} holds {wrong} values that are NaN or infinite; fill or remove them, for instance with "
+                    f"torch.nan_to_num({name})"
+                )
+        if all(weight.isfinite().all() for weight in weights):
+            largest = float(values.abs().max())
+            raise NonFiniteError(
+                f"the layer's result is too large for {result.dtype}, since features are up to {largest:.3g}; scale "
+                "them, for instance with cagat.data.normalize_features(x), or compute in float64"
+            )
