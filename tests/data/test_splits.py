@@ -1,12 +1,12 @@
-"""Splits are pure functions whose results never change."""
+"""Drawn splits are pure functions whose results never change; given ones come with the graph or in a file."""
 
+import hypothesis
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
 from hypothesis import strategies as st
 
-from cagat.data import load, split, split_fractions
+from cagat.data import load, split, split_fractions, split_given
 from cagat.errors import DatasetError
 
 
@@ -48,7 +48,7 @@ def test_does_not_read_or_change_global_random_state():
     assert all(map(torch.equal, first, split(y, 2, 3, seed=5)))
 
 
-@given(
+@hypothesis.given(
     labels=st.lists(st.integers(-1, 3), min_size=1, max_size=80),
     train=st.integers(1, 4),
     val=st.integers(0, 4),
@@ -69,7 +69,7 @@ def test_parts_are_disjoint_complete_and_of_the_right_size(labels, train, val, s
 
 
 def test_a_class_too_small_is_named():
-    with pytest.raises(DatasetError, match=r"Class 'rare' has 3 labelled nodes.*make 4"):
+    with pytest.raises(DatasetError, match=r"Class 'rare' has 3 labelled nodes, too few for 2 for training"):
         split(torch.tensor([0] * 9 + [1] * 3), 2, 1, class_names=["common", "rare"])
 
 
@@ -110,14 +110,70 @@ def test_fractions_out_of_range(train, val):
 
 
 def test_fractions_name_a_class_too_small():
-    with pytest.raises(DatasetError, match=r"Class 'rare' has 3 labelled nodes.*0\.1 for training"):
+    with pytest.raises(DatasetError, match=r"Class 'rare' has 3 labelled nodes, too few for 0\.1"):
         split_fractions(torch.tensor([0] * 20 + [1] * 3), 0.1, 0.1, class_names=["common", "rare"])
 
 
 def test_labels_that_are_no_labels():
-    with pytest.raises(DatasetError, match="one integer a node"):
+    with pytest.raises(DatasetError, match="one integer per node"):
         split(torch.rand(5))
     with pytest.raises(DatasetError, match="nothing to split"):
         split(torch.tensor([-1, -1]))
     with pytest.raises(DatasetError, match="train_per_class >= 1"):
         split(torch.tensor([0, 0, 0]), 0, 1)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "edges.csv").write_text("source,target\na,b\nb,c\nc,d\nd,e\n")
+    (tmp_path / "labels.csv").write_text("node,label\na,p\nb,q\nc,p\nd,q\n")
+    return tmp_path
+
+
+def given(folder, content):
+    (folder / "own.csv").write_text(content)
+    return split_given(load(folder), folder / "own.csv")
+
+
+def test_a_file(folder):
+    split = given(folder, "node,split\nd,test\na,train\nb,train\nc,val\ne,\n")
+    assert [part.tolist() for part in split] == [[0, 1], [2], [3]]
+    assert all(part.dtype == torch.int64 for part in split)
+
+
+def test_a_column_of_the_labels(folder):
+    (folder / "labels.csv").write_text("node,label,split\na,p,test\nb,q,train\nc,p,\nd,q,val\n")
+    assert [part.tolist() for part in split_given(load(folder))] == [[1], [3], [0]]
+
+
+def test_masks_of_any_data(folder):
+    data = load(folder)
+    with pytest.raises(DatasetError, match="came without a split"):
+        split_given(data)
+    data.train_mask = torch.tensor([True, False, False, False, False])
+    data.test_mask = torch.tensor([False, True, True, False, False])
+    assert [part.tolist() for part in split_given(data)] == [[0], [], [1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("node,split\na,train\nb,test\nz,train\n", "node 'z' is not in the graph"),
+        ("node,split\na,train\na,test\nb,test\n", "more than one row"),
+        ("node,split\na,train\nb,val\n", "no test nodes"),
+        ("node,split\nb,test\n", "no train nodes"),
+        ("node,split\na,train\ne,test\n", r"node 'e' into test, but it has no label \(1 such"),
+        ("node,split\na,sometimes\n", "'sometimes' is no part of a split"),
+        ("node,fold\na,1\n", "no column for the split"),
+    ],
+)
+def test_what_is_wrong_is_named(folder, content, message):
+    with pytest.raises(DatasetError, match=message):
+        given(folder, content)
+
+
+def test_a_data_without_names_goes_by_numbers(folder):
+    data = load(folder)
+    del data.node_names
+    (folder / "own.csv").write_text("node,split\n3,test\n0,train\n")
+    assert [part.tolist() for part in split_given(data, folder / "own.csv")] == [[0], [], [3]]

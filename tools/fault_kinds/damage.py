@@ -9,7 +9,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from cagat import data
-from cagat.data import fetching
+from cagat.data import published
 from cagat.errors import CagatError
 from cagat.training import Run, TrainConfig, TrainedRun
 from fault_kinds.fault import Fault, Outcome, Tries
@@ -81,7 +81,7 @@ def _targets(folder: Path) -> list[Target]:
     graph = data.load(GRAPH)
     for name in ("graph.npz", "graph.safetensors"):
         data.save(graph, folder / name)
-    shutil.copy(fetching.EMBEDDED / "cora.npz", folder / "cora.npz")
+    shutil.copy(published.EMBEDDED / "cora.npz", folder / "cora.npz")
     return [
         Target(folder / "broken" / "checkpoint.pt", lambda: _resumes_from_the_one_before(folder)),
         Target(folder / "unbroken" / "model.safetensors", lambda: _weights_are_refused(folder / "unbroken")),
@@ -119,7 +119,7 @@ def _graph_is_refused(path: Path) -> str:
 
 def _embedded_graph_is_refused(package: Path) -> str:
     """Load cora as who has just installed the package does, from there."""
-    with patch.object(fetching, "EMBEDDED", package):
+    with patch.object(published, "EMBEDDED", package):
         # The machine's own directory may hold another cora, which would be taken first.
         return _told(lambda: data.load("cora", package / "no data"), "cora.npz", "install cagat again")
 

@@ -15,7 +15,7 @@ _MODULES = (
     "cagat.cli",
     "cagat.cli.training_display",
     "cagat.experiments.workers",
-    "cagat.data.tables",
+    "cagat.data.table_files",
     "cagat.estimator",
 )
 

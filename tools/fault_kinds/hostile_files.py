@@ -16,9 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from cagat import data
-from cagat.data.archive import npy
-from cagat.data.array_pickle import read_array_pickle
-from cagat.data.planetoid import read_planetoid
+from cagat.data.planetoid import read_array_pickle, read_planetoid
 from fault_kinds.attack import HUGE, MAY_BE_READ, ZEROS, Bomb, Reading, attacks, put_zeros
 from fault_kinds.hostile_structures import STRUCTURES
 
@@ -49,7 +47,7 @@ def graph_members(**others: bytes) -> dict[str, bytes]:
     members = {}
     for key, array in arrays.items():
         buffer = io.BytesIO()
-        npy.write_array(buffer, array)
+        np.save(buffer, array)
         members[f"{key}.npy"] = buffer.getvalue()
     return members | {f"{key}.npy": content for key, content in others.items()}
 
@@ -267,28 +265,28 @@ def csv_with_an_open_quote(folder: Path) -> Reading:
 
 
 GRAPHS = attacks(
-    (object_array_in_npz, "has type object, .* would execute code"),
+    (object_array_in_npz, "Object arrays cannot be loaded .* would execute code"),
     (pickle_called_npz, "is damaged or cut short"),
-    (structured_array_in_npz, "has type .*'O'.* would execute code"),
-    (planetoid_with_code, "instruction GLOBAL 'posix system' .* Nothing of it was executed"),
-    (planetoid_folder_with_code, "instruction GLOBAL 'posix system' .* Nothing of it was executed"),
-    (planetoid_that_grows, "a list is no array"),
+    (structured_array_in_npz, "Object arrays cannot be loaded .* would execute code"),
+    (planetoid_with_code, "it names .*system, .* nothing was executed"),
+    (planetoid_folder_with_code, "it names .*system, .* nothing was executed"),
+    (planetoid_that_grows, "holds a list that is no array"),
     (zip_bomb, "its arrays would unpack to"),
     (parquet_bomb, "80000000 rows of 2 columns would unpack to"),
     (parquet_with_long_texts, "300 rows of 2 columns would unpack to"),
     (parquet_with_a_long_name_in_every_row, MAY_BE_READ),
     (zip_slip, MAY_BE_READ),
     (names_that_are_half_characters, r"'\\ud800' of node 2"),
-    (names_that_are_no_characters, "name 2 .* of node_names .* 0x110000"),
+    (names_that_are_no_characters, "node_names holds .* codes that are no characters"),
     (symlink_in_zip, "the magic string is not correct"),
-    (huge_shape_in_npy, r"shape \(1000000000000000,\) .* but holds only"),
-    (overflowing_shape_in_npy, r"shape \(4294967296, 4294967296\) .* but holds only"),
-    (negative_shape_in_npy, r"shape \(-1,\) .* but holds only"),
+    (huge_shape_in_npy, "labels.npy.: cannot be read|not a readable .npz"),
+    (overflowing_shape_in_npy, "labels.npy.: cannot be read|not a readable .npz"),
+    (negative_shape_in_npy, "labels.npy.: cannot be read|not a readable .npz"),
     (huge_header_in_npy, r"Header info length \(60056\) is large"),
     (huge_sparse_shape, "3 x 1000000000000000 dense features would need"),
     (huge_adjacency_shape, r"does not fit a matrix of shape \(1000000000000000, "),
     (huge_shape_in_safetensors, "invalid shape, data type, or offset"),
-    (huge_head_in_safetensors, "header too large"),
+    (huge_head_in_safetensors, "the header claims to have"),
     (csv_with_a_long_field, "straddles two block boundaries"),
     (csv_with_a_long_header, "field larger than field limit"),
     (csv_with_many_columns, "has 1000001 columns"),

@@ -72,7 +72,7 @@ def _work(job: Job) -> None:
 
 
 def _broken_download(home: Path, draw: random.Random) -> str:
-    from cagat.data.sources.download import download
+    from cagat.data.download import download
 
     target, sha256 = home / "file", hashlib.sha256(_CONTENT).hexdigest()
     with _server(draw.randrange(len(_CONTENT))) as address:

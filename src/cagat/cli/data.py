@@ -12,7 +12,7 @@ from cagat.cli.messages import show_messages
 from cagat.errors import DatasetError
 
 if TYPE_CHECKING:
-    from cagat.data.sources import Progress
+    from cagat.data.download import Progress
 
 app = typer.Typer(help="Graphs to learn on: list, inspect, fetch, convert.", no_args_is_help=True)
 
@@ -30,8 +30,7 @@ def list_graphs(data_dir: DataDir = None) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from cagat.data.fetching import data_directory
-    from cagat.data.published import PUBLISHED
+    from cagat.data.published import PUBLISHED, data_directory
     from cagat.data.synthetic import Synthetic
 
     table = Table("name", "nodes", "edges", "features", "classes", "where", "what", box=None, pad_edge=False)
@@ -46,7 +45,7 @@ def list_graphs(data_dir: DataDir = None) -> None:
     table.add_row("synthetic", *["any"] * 4, "made here", "random blocks, of any size")
     Console().print(table)
     typer.echo(f"\nLocal directory: {folder}")
-    typer.echo(f"Synthetic:       {Synthetic().words}, or any part of it")
+    typer.echo(f"Synthetic:       {Synthetic().name}, or any part of it")
     typer.echo("Noise:           cora:added=50,dropped=20,seed=0, in percent of the edges; likewise the other three")
     typer.echo("Own graphs:      a directory with edges.csv, features.csv and labels.csv, an .npz or a .safetensors")
 

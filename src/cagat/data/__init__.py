@@ -4,16 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cagat.data.conversion import convert
+    from cagat.data.converters import from_frames, from_networkx, from_scipy
     from cagat.data.features import normalize_features
-    from cagat.data.fetching import data_directory, fetch
-    from cagat.data.frames import from_frames
-    from cagat.data.given_split import split_given
-    from cagat.data.loading import load, save
-    from cagat.data.networkx_graph import from_networkx
-    from cagat.data.scipy_graph import from_scipy
-    from cagat.data.splits import Split, split, split_fractions
-    from cagat.data.summary import summarize
+    from cagat.data.loading import convert, load, save, summarize
+    from cagat.data.published import data_directory, fetch
+    from cagat.data.splits import Split, split, split_fractions, split_given
 
 __all__ = [
     "Split",
@@ -35,19 +30,19 @@ __all__ = [
 # Imported on first use, so that listing, fetching and converting graphs need not wait for torch.
 _HOMES = {
     "Split": "splits",
-    "convert": "conversion",
-    "data_directory": "fetching",
-    "fetch": "fetching",
-    "from_frames": "frames",
-    "from_networkx": "networkx_graph",
-    "from_scipy": "scipy_graph",
+    "convert": "loading",
+    "data_directory": "published",
+    "fetch": "published",
+    "from_frames": "converters",
+    "from_networkx": "converters",
+    "from_scipy": "converters",
     "load": "loading",
     "normalize_features": "features",
     "save": "loading",
     "split": "splits",
     "split_fractions": "splits",
-    "split_given": "given_split",
-    "summarize": "summary",
+    "split_given": "splits",
+    "summarize": "loading",
 }
 
 

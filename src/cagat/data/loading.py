@@ -1,27 +1,31 @@
-"""Load any graph by name or path, and save one."""
+"""Load any graph by name or path, and write one to a file."""
 
 import difflib
 from collections.abc import Callable
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from torch_geometric.data import Data
+import numpy as np
 
-from cagat.data.fetching import EMBEDDED, fetch
-from cagat.data.noise import Noise
-from cagat.data.npz import read_npz
-from cagat.data.prepare import prepare
-from cagat.data.published import PUBLISHED
-from cagat.data.pyg import from_data, to_data
-from cagat.data.raw_graph import RawGraph
-from cagat.data.saving import write_graph
-from cagat.data.sources import Progress
-from cagat.data.synthetic import Synthetic
-from cagat.data.tables import read_folder
-from cagat.data.tensors import read_safetensors
-from cagat.data.tidy import tidy
+from cagat.data.cleaning import clean, clean_and_warn
+from cagat.data.download import Progress
+from cagat.data.graph import RawGraph, sorted_unique
+from cagat.data.npz import read_npz, write_npz
+from cagat.data.published import EMBEDDED, PUBLISHED, fetch
+from cagat.data.safetensors_graph import read_safetensors, write_safetensors
+from cagat.data.synthetic import Noise, Synthetic, digits, karate
+from cagat.data.table_files import read_folder, read_tables
+from cagat.data.tables import KINDS
 from cagat.errors import DatasetError
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+_NAMES = (*PUBLISHED, "digits", "karate", "synthetic")
+_READERS: dict[str, Callable[[Path], RawGraph]] = {".npz": read_npz, ".safetensors": read_safetensors}
+_WRITERS: dict[str, Callable[[Path, RawGraph], None]] = {".npz": write_npz, ".safetensors": write_safetensors}
 
 
 def load(
@@ -32,7 +36,7 @@ def load(
     directed: bool | None = None,
     largest_component: bool | None = None,
     progress: Progress | None = None,
-) -> Data:
+) -> "Data":
     """Load a graph as a PyG `Data`.
 
     Args:
@@ -41,7 +45,7 @@ def load(
             a file of the same name; write `./cora` for the file. `cora:added=50,dropped=20,seed=0` is Cora with that
             percentage of its edges added and dropped at random; likewise the paper's other three.
         data_dir: Where the published graphs are looked for and put; see :func:`cagat.data.fetch`.
-        sparse: Whether `x` is a sparse CSR tensor instead of a dense one.
+        sparse: Whether `x` is a sparse CSR tensor instead of a dense one. PyG's `subgraph` needs a dense `x`.
         directed: Whether to keep the direction of edges; `None` for what the file says, which is no unless it was
             converted with `--directed`.
         largest_component: Whether to take only the largest connected component; `None` for yes with the paper's graphs
@@ -54,56 +58,104 @@ def load(
         `edge_weight`, `edge_attr`, `train_mask`, `val_mask` and `test_mask`; and `name`, `source`, `sha256`,
         `directed`, `node_names`, `class_names` and `feature_names`.
     """
+    from cagat.data.converters import prepare, to_data
+
     name = str(name_or_path)
-    published = name.partition(":")[0]
-    if published in PUBLISHED:
-        if directed:
-            raise DatasetError(f"{published} is used undirected, as in the paper. Leave directed out.")
-        noise = Noise.parse(name)
-        path = fetch(published, data_dir, progress=progress)
-        graph = read_npz(path, name=name)
-        if path.parent == EMBEDDED:
-            graph = replace(graph, source="embedded in the package")
-        # What is strange about the paper's graphs is known, and taking their largest component is the protocol.
-        graph, _ = tidy(graph, largest_component=largest_component is not False)
-        return to_data(noise.applied(graph) if noise != Noise() else graph, sparse_features=sparse)
-    make = _maker(name)
-    graph = make() if make else _read(Path(name))
-    return prepare(graph, sparse=sparse, directed=directed, largest_component=bool(largest_component))
-
-
-def save(data: Data, path: str | Path) -> None:
-    """Save a graph to a `.safetensors` or `.npz` file, neither of which can hold anything that is executed.
-
-    What :func:`load` gives comes back the same: `x`, `edge_index`, `y`, weights, edge features, masks and names. Other
-    attributes are not saved, and that is said.
-    """
-    if not isinstance(path, (str, PathLike)):
-        raise DatasetError(f"A graph is saved to a path, not to {path!r:.80}. Give one that ends in .npz.")
-    write_graph(Path(path), from_data(data))
+    kind = name.partition(":")[0]
+    if kind not in PUBLISHED:
+        if name in ("digits", "karate"):
+            graph = digits() if name == "digits" else karate()
+        elif kind == "synthetic":
+            graph = Synthetic.parse(name).graph()
+        else:
+            graph = _read(Path(name))
+        return prepare(graph, sparse=sparse, directed=directed, largest_component=bool(largest_component))
+    if directed:
+        raise DatasetError(f"{kind} is used undirected, as in the paper. Leave directed out.")
+    noise = Noise.parse(name)
+    path = fetch(kind, data_dir, progress=progress)
+    graph = read_npz(path, name=name)
+    if path.parent == EMBEDDED:
+        graph = replace(graph, source="embedded in the package")
+    # Without a warning: what the paper's graphs hold is known, and taking their largest component is the protocol.
+    graph, _ = clean(graph, largest_component=largest_component is not False)
+    return to_data(noise.applied(graph) if noise != Noise() else graph, sparse=sparse)
 
 
 def is_name(name_or_path: str) -> bool:
     """Whether :func:`load` takes this for the name of a graph, and not for a path."""
-    return name_or_path.partition(":")[0] in (*PUBLISHED, "digits", "karate", "synthetic")
+    return name_or_path.partition(":")[0] in _NAMES
 
 
-def _maker(name: str) -> Callable[[], RawGraph] | None:
-    """The function that makes the graph of this name on the spot, if there is one."""
-    if name == "karate":
-        from cagat.data.karate import karate
+def save(data: "Data", path: str | Path) -> None:
+    """Save a graph to a `.safetensors` or `.npz` file, neither of which can hold anything that is executed.
 
-        return karate
-    if name == "digits":
-        from cagat.data.digits import digits
+    What :func:`load` gives comes back the same: `x`, `edge_index`, `y`, weights, edge features, masks and names. Other
+    attributes are not saved, and a warning says so.
+    """
+    from cagat.data.converters import from_data
 
-        return digits
-    return Synthetic.parse(name).graph if name.partition(":")[0] == "synthetic" else None
+    if not isinstance(path, (str, PathLike)):
+        raise DatasetError(f"A graph is saved to a path, not to {path!r:.80}. Give one that ends in .npz.")
+    _writer(Path(path))(Path(path), from_data(data))
+
+
+def convert(
+    out: str | Path,
+    edges: str | Path,
+    features: str | Path | None = None,
+    labels: str | Path | None = None,
+    splits: str | Path | None = None,
+    *,
+    directed: bool = False,
+    largest_component: bool = False,
+) -> RawGraph:
+    """Read tables, clean the graph, write it to `out` (`.npz` or `.safetensors`) and return it.
+
+    Args:
+        out: Replaced if it is there, once the new file is complete.
+        edges: A CSV, TSV or Parquet file, as are the following; see docs/data.md for their columns.
+        features: One row per node, or one row for each feature that a node has.
+        labels: Nodes that are missing here, or whose label is, are unlabelled.
+        splits: Which node is in which part of the split.
+        directed: Whether to keep the direction of edges.
+        largest_component: Whether to take only the largest component.
+    """
+    write = _writer(Path(out))
+    given = zip(KINDS, (edges, features, labels, splits), strict=True)
+    paths = {kind: Path(path) for kind, path in given if path is not None}
+    graph = read_tables(paths, directed=directed, name=Path(out).stem)
+    graph = clean_and_warn(graph, largest_component=largest_component)
+    write(Path(out), graph)
+    return graph
+
+
+def summarize(data: "Data") -> dict[str, Any]:
+    """What `cagat data info` prints; `edges` are undirected and without loops, `sha256` is that of the file."""
+    nodes, (source, target) = int(data.num_nodes), data.edge_index.cpu().numpy()
+    pairs = np.minimum(source, target) * nodes + np.maximum(source, target)
+    labels = data.y.cpu().numpy()
+    return {
+        "name": data.name,
+        "nodes": nodes,
+        "edges": len(sorted_unique(pairs[source != target])),
+        "features": data.x.size(1),
+        "classes": len(data.class_names),
+        "class_sizes": np.bincount(labels[labels >= 0], minlength=len(data.class_names)).tolist(),
+        "sha256": data.sha256 or None,
+        "source": data.source,
+    }
+
+
+def _writer(path: Path) -> Callable[[Path, RawGraph], None]:
+    if path.suffix not in _WRITERS:
+        raise DatasetError(f"{path}: a graph is written to a file that ends in {' or '.join(_WRITERS)}. Rename it.")
+    return _WRITERS[path.suffix]
 
 
 def _read(path: Path) -> RawGraph:
     try:
-        path.exists()
+        there = path.exists()
     except (OSError, ValueError) as error:
         # Some names no file can have, since they are too long or hold a null character.
         raise DatasetError(
@@ -112,18 +164,15 @@ def _read(path: Path) -> RawGraph:
         ) from error
     if path.is_dir():
         return read_folder(path)
-    if path.is_file() and path.suffix == ".npz":
-        return read_npz(path)
-    if path.is_file() and path.suffix == ".safetensors":
-        return read_safetensors(path)
-    if path.exists():
+    if path.is_file() and path.suffix in _READERS:
+        return _READERS[path.suffix](path)
+    if there:
         raise DatasetError(
             f"{path}: a graph is a directory with an edges file, an .npz or a .safetensors. "
             "To join single tables, use: cagat data convert --edges EDGES --features FEATURES --labels LABELS OUT.npz"
         )
-    names = [*PUBLISHED, "digits", "karate", "synthetic"]
-    near = difflib.get_close_matches(str(path), names, n=1)
+    near = difflib.get_close_matches(str(path), _NAMES, n=1)
     raise DatasetError(
         f"There is no data set and no file called {str(path)!r}."
-        + (f" Did you mean {near[0]}?" if near else f" Choose one of {', '.join(names)}, or give a path.")
+        + (f" Did you mean {near[0]}?" if near else f" Choose one of {', '.join(_NAMES)}, or give a path.")
     )

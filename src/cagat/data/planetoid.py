@@ -1,26 +1,69 @@
 """PubMed as Planetoid published it: eight files, seven of them Python 2 pickles."""
 
+import collections
+import io
+import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from cagat.data.array_pickle import MOST_BYTES, read_array_pickle
-from cagat.data.numbers import as_int64
-from cagat.data.raw_graph import RawGraph
+from cagat.data.graph import Features, RawGraph, numbered
+from cagat.data.validation import as_csr, as_int64
 from cagat.errors import DatasetError
 from cagat.files import read_bounded
 
-PARTS = ("x", "y", "tx", "ty", "allx", "ally", "graph", "test.index")
-"""The ends of the file names `ind.NAME.*`. `x` and `y` are the first rows of `allx` and `ally`."""
+FILE_ENDINGS = ("x", "y", "tx", "ty", "allx", "ally", "graph", "test.index")
+"""Of the file names `ind.NAME.*`. `x` and `y` are the first rows of `allx` and `ally`."""
+_MOST_BYTES = 64 * 2**20
+# All that a pickle of arrays, sparse matrices and dictionaries of lists may name.
+_ALLOWED: dict[tuple[str, str], Any] = {
+    ("numpy.core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
+    ("numpy", "ndarray"): np.ndarray,
+    ("numpy", "dtype"): np.dtype,
+    ("scipy.sparse.csr", "csr_matrix"): sparse.csr_matrix,
+    ("collections", "defaultdict"): collections.defaultdict,
+    ("__builtin__", "list"): list,
+}
+
+
+class _ArrayUnpickler(pickle.Unpickler):
+    """An unpickler that can make arrays, and nothing that executes code."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in _ALLOWED:
+            raise pickle.UnpicklingError(f"it names {module}.{name}, which no array needs; nothing was executed")
+        return _ALLOWED[module, name]
+
+
+def read_array_pickle(path: Path) -> Any:
+    """Read an array, a `scipy.sparse.csr_matrix` or a `dict[int, list[int]]` from a Python 2 pickle.
+
+    Raises:
+        DatasetError: The pickle contains anything else.
+    """
+    try:
+        value = _ArrayUnpickler(io.BytesIO(read_bounded(path, _MOST_BYTES)), encoding="latin-1").load()
+        if isinstance(value, dict):
+            if all(type(node) is int for nodes in ([*value], *value.values()) for node in nodes):
+                return {node: list(neighbours) for node, neighbours in value.items()}
+        elif isinstance(value, sparse.csr_matrix):
+            return as_csr(path.name, value.data, value.indices, value.indptr, value.shape)
+        elif isinstance(value, np.ndarray) and value.dtype.kind in "iuf":
+            return value
+    except DatasetError:
+        raise
+    except Exception as error:  # Whatever a broken pickle makes the libraries raise.
+        raise DatasetError(f"{path.name}: is not a pickle of arrays ({error}). Fetch the file again.") from error
+    raise DatasetError(f"{path.name}: holds a {type(value).__name__} that is no array of numbers. Fetch it again.")
 
 
 def read_planetoid(folder: Path, name: str) -> RawGraph:
     """Read the graph in Planetoid's own node order: the rows of `allx`, then the test nodes by their number."""
-    paths = {part: folder / f"ind.{name}.{part}" for part in PARTS}
-    allx, tx, ally, ty = (read_array_pickle(paths[part]) for part in ("allx", "tx", "ally", "ty"))
-    neighbours = read_array_pickle(paths["graph"])
+    paths = {ending: folder / f"ind.{name}.{ending}" for ending in FILE_ENDINGS}
+    allx, tx, ally, ty, neighbours = (read_array_pickle(paths[end]) for end in ("allx", "tx", "ally", "ty", "graph"))
     if not (sparse.issparse(allx) and sparse.issparse(tx) and isinstance(neighbours, dict)):
         raise DatasetError(f"{folder}: allx and tx must be sparse matrices and graph a dictionary. Fetch them again.")
     test = _read_test_index(paths["test.index"])
@@ -31,18 +74,17 @@ def read_planetoid(folder: Path, name: str) -> RawGraph:
             "others. Only graphs whose test nodes have no gaps are read, such as pubmed."
         )
     position = np.argsort(rows)
-    one_hot = np.concatenate(
-        [as_int64(f"{folder}: {what}", y, (None, None)) for what, y in (("ally", ally), ("ty", ty))]
-    )
-    if len(one_hot) != len(rows):
-        raise DatasetError(f"{folder}: {len(one_hot)} labels do not fit {len(rows)} nodes. Fetch the files again.")
-    one_hot = one_hot[position]
+    classes = np.concatenate([as_int64(f"{folder}: ally and ty", y, (None, None)) for y in (ally, ty)])
+    if len(classes) != len(rows):
+        raise DatasetError(f"{folder}: {len(classes)} labels do not fit {len(rows)} nodes. Fetch the files again.")
+    classes = classes[position]
+    features: Features = sparse.vstack([allx, tx]).tocsr()[position]
     return RawGraph(
         edge_index=_edges(neighbours),
-        features=sparse.vstack([allx, tx]).tocsr()[position],
-        labels=np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1).astype(np.int64),
-        node_names=[str(node) for node in range(len(rows))],
-        class_names=[str(label) for label in range(one_hot.shape[1])],
+        features=features,
+        labels=np.where(classes.any(axis=1), classes.argmax(axis=1), -1).astype(np.int64),
+        node_names=numbered(len(rows)),
+        class_names=numbered(classes.shape[1]),
         name=name,
         source=f"Planetoid's files in {folder}",
     ).check()
@@ -50,9 +92,9 @@ def read_planetoid(folder: Path, name: str) -> RawGraph:
 
 def _read_test_index(path: Path) -> NDArray[np.int64]:
     try:
-        return np.array([int(line) for line in read_bounded(path, MOST_BYTES).decode("ascii").split()], dtype=np.int64)
+        return np.array([int(line) for line in read_bounded(path, _MOST_BYTES).decode("ascii").split()], dtype=np.int64)
     except (OSError, ValueError, OverflowError) as error:
-        raise DatasetError(f"{path.name}: one node number a line is expected ({error}). Fetch it again.") from None
+        raise DatasetError(f"{path.name}: one node number per line is expected ({error}). Fetch it again.") from None
 
 
 def _edges(neighbours: dict[int, list[int]]) -> NDArray[np.int64]:

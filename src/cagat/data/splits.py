@@ -1,15 +1,20 @@
 """Which nodes are trained on, validated on and tested on."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
-from typing import NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from cagat.data.graph import SPLIT_NAMES, numbered
 from cagat.errors import DatasetError
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 
 class Split(NamedTuple):
@@ -54,26 +59,14 @@ def split(
     Raises:
         DatasetError: A class has too few nodes to leave at least one for test; it is named.
     """
-    labels, order = _shuffled(y, seed)
     whole = isinstance(train_per_class, Integral) and isinstance(val_per_class, Integral)
     if not whole or train_per_class < 1 or val_per_class < 0:
         raise DatasetError(
             f"A split needs whole numbers train_per_class >= 1 and val_per_class >= 0, but they are {train_per_class} "
             f"and {val_per_class}."
         )
-    wanted = train_per_class + val_per_class
-    train, val = [], []
-    for label in range(int(labels.max(initial=-1)) + 1):
-        members = order[labels[order] == label]
-        if len(members) <= wanted:
-            raise DatasetError(
-                f"Class {_name(label, class_names)} has {len(members)} labelled nodes, but {train_per_class} for "
-                f"training, {val_per_class} for validation and at least one for test make {wanted + 1}. "
-                "Ask for fewer nodes a class, or merge or remove the class."
-            )
-        train.append(members[:train_per_class])
-        val.append(members[train_per_class:wanted])
-    return _parts(labels, np.concatenate(train), np.concatenate(val))
+    asked = f"{train_per_class} for training, {val_per_class} for validation and at least one for test"
+    return _draw(y, seed, class_names, lambda size: (train_per_class, val_per_class), asked)
 
 
 def split_fractions(
@@ -99,34 +92,34 @@ def split_fractions(
     Raises:
         DatasetError: A class is too small to have a node in each part; it is named.
     """
-    labels, order = _shuffled(y, seed)
     if not (isinstance(train, Real) and isinstance(val, Real) and train > 0 and val >= 0 and train + val < 1):
         raise DatasetError(
             f"A split by fractions needs numbers train > 0, val >= 0 and train + val < 1, but they are {train!r:.80} "
             f"and {val!r:.80}."
         )
-    parts: tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]] = ([], [])
-    for label in range(int(labels.max(initial=-1)) + 1):
-        members = order[labels[order] == label]
-        first, second = (int(fraction * len(members) + 0.5) for fraction in (train, val))
-        if first == 0 or (val > 0 and second == 0) or first + second >= len(members):
-            raise DatasetError(
-                f"Class {_name(label, class_names)} has {len(members)} labelled nodes, of which {train:g} for training "
-                f"and {val:g} for validation make {first} and {second}; each part, and test too, needs at least one. "
-                "Choose other fractions, or merge or remove the class."
-            )
-        parts[0].append(members[:first])
-        parts[1].append(members[first : first + second])
-    return _parts(labels, np.concatenate(parts[0]), np.concatenate(parts[1]))
+
+    def counts(size: int) -> tuple[int, int]:
+        first, second = int(train * size + 0.5), int(val * size + 0.5)
+        # A part without any node counts as too large, which is refused.
+        return (first, second) if first and (second or not val) else (size, 0)
+
+    asked = f"{train:g} of them for training, {val:g} for validation, and at least one in each and for test"
+    return _draw(y, seed, class_names, counts, asked)
 
 
-def _shuffled(y: Tensor, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The labels, and all labelled nodes in the random order of the seed."""
+def _draw(
+    y: Tensor,
+    seed: int,
+    class_names: Sequence[str] | None,
+    counts: Callable[[int], tuple[int, int]],
+    asked: str,
+) -> Split:
+    """Shuffle the labelled nodes and take the first of each class: as many as `counts` says of a class of a size."""
     if not isinstance(y, Tensor):
         raise DatasetError(f"Labels must be a tensor, but are a {type(y).__name__}. Convert with torch.as_tensor(y).")
     labels = y.detach().cpu().numpy()
     if labels.ndim != 1 or labels.dtype.kind not in "iu":
-        raise DatasetError(f"Labels must be one integer a node, but have shape {tuple(y.shape)} and type {y.dtype}.")
+        raise DatasetError(f"Labels must be one integer per node, but have shape {tuple(y.shape)} and type {y.dtype}.")
     if not isinstance(seed, Integral) or not 0 <= seed < 2**32:
         raise DatasetError(f"The seed of a split must be 0 to {2**32 - 1}, but is {seed}.")
     order = np.flatnonzero(labels >= 0).astype(np.int64)
@@ -135,14 +128,70 @@ def _shuffled(y: Tensor, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64
             "No node has a label, so there is nothing to split. Give labels to some nodes of each class."
         )
     np.random.RandomState(seed).shuffle(order)
-    return labels, order
+    parts: tuple[list[NDArray[np.int64]], ...] = ([], [], [])
+    for label in range(int(labels.max()) + 1):
+        members = order[labels[order] == label]
+        train, val = counts(len(members))
+        if train + val >= len(members):
+            name = str(label) if class_names is None else f"{class_names[label]!r}"
+            raise DatasetError(
+                f"Class {name} has {len(members)} labelled nodes, too few for {asked}. Ask for fewer, or merge or "
+                "remove the class."
+            )
+        for part, nodes in zip(parts, np.split(members, [train, train + val]), strict=True):
+            part.append(nodes)
+    return Split(*(torch.from_numpy(np.sort(np.concatenate(part))) for part in parts))
 
 
-def _parts(labels: NDArray[np.int64], train: NDArray[np.int64], val: NDArray[np.int64]) -> Split:
-    labelled = np.flatnonzero(labels >= 0)
-    test = np.setdiff1d(labelled, np.concatenate([train, val]), assume_unique=True)
-    return Split(*(torch.from_numpy(np.sort(part).astype(np.int64)) for part in (train, val, test)))
+def split_given(data: "Data", path: str | Path | None = None) -> Split:
+    """Return the split that the user gave: in a file, or with the graph itself.
+
+    Args:
+        data: The graph. Without a path its `train_mask`, `val_mask` and `test_mask` are used, which `load` sets when
+            the graph came with a split (a `splits` table, or a `split` column in the table of labels).
+        path: A CSV, TSV or Parquet file with the columns `node` and `split` (`train`, `val`, `test` or nothing).
+
+    Raises:
+        DatasetError: There is no split, it names an unknown node, puts a node without a label into a part, or leaves
+            training or test empty.
+    """
+    given = _from_masks(data) if path is None else _from_file(data, Path(path))
+    for part, nodes in given._asdict().items():
+        if len(nodes) == 0 and part != "val":
+            raise DatasetError(f"The given split has no {part} nodes. Name some.")
+        unlabelled = nodes[data.y[nodes] < 0]
+        if len(unlabelled):
+            raise DatasetError(
+                f"The given split puts node {_node_names(data)[int(unlabelled[0])]!r} into {part}, but it has no label "
+                f"({len(unlabelled)} such nodes). Give labels or take the nodes out of the split."
+            )
+    return given
 
 
-def _name(label: int, class_names: Sequence[str] | None) -> str:
-    return str(label) if class_names is None else f"{class_names[label]!r}"
+def _from_masks(data: "Data") -> Split:
+    masks = [getattr(data, f"{part}_mask", None) for part in SPLIT_NAMES]
+    if all(mask is None for mask in masks):
+        raise DatasetError("The graph came without a split. Give a file of splits, or draw one with cagat.data.split.")
+    empty = torch.zeros(int(data.num_nodes), dtype=torch.bool)
+    return Split(*((empty if mask is None else mask).nonzero().flatten() for mask in masks))
+
+
+def _from_file(data: "Data", path: Path) -> Split:
+    from cagat.data.table_files import read_table
+    from cagat.data.tables import split_codes
+
+    table = read_table(path, "splits")
+    number = {name: node for node, name in enumerate(_node_names(data))}
+    names, rows = table.codes(0)
+    if unknown := [name for name in names if name not in number]:
+        raise DatasetError(f"{path}: node {unknown[0]!r} is not in the graph ({len(unknown)} such nodes). Remove it.")
+    if len(names) != len(rows):
+        raise DatasetError(f"{path}: {len(rows) - len(names)} nodes have more than one row. Keep one per node.")
+    nodes = np.array([number[name] for name in names], dtype=np.int64)[rows]
+    codes = split_codes(table, 1, nodes, int(data.num_nodes))
+    return Split(*(torch.from_numpy(np.flatnonzero(codes == code)) for code in (1, 2, 3)))
+
+
+def _node_names(data: "Data") -> list[str]:
+    """The names of the nodes; in a `Data` that is not ours, their numbers."""
+    return getattr(data, "node_names", None) or numbered(int(data.num_nodes))

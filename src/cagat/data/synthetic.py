@@ -1,19 +1,33 @@
-"""Random attributed graphs of any size, for trials of scale."""
+"""Graphs that are made on the spot: random ones of any size, noise for published ones, digits and karate."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from cagat.data.distinct import distinct
-from cagat.data.memory import require_memory
-from cagat.data.raw_graph import Features, RawGraph
-from cagat.data.spelled_numbers import spelled_numbers
+from cagat.data.graph import Features, RawGraph, numbered, one_hot, sorted_unique
+from cagat.data.validation import require_memory
 from cagat.errors import DatasetError
 
+_MOST_SEED = 2**32 - 1
 _HOMOPHILY = 0.8  # The share of edges that stay within a class before chance adds some.
 _TOPICAL = 0.5  # The share of a node's features that its class draws; the others come from all classes alike.
+_MOST_ADDED = 1000  # Percent.
+_NEIGHBOURS = 8  # Of each digit.
+
+
+def _parse_numbers(name: str, known: list[str]) -> dict[str, int]:
+    """Read what stands behind the colon of `name:key=NUMBER,...`; keys may be left out."""
+    given: dict[str, int] = {}
+    for word in name.partition(":")[2].split(",") if ":" in name else []:
+        key, _, value = word.partition("=")
+        if key not in known or not value.isascii() or not value.isdigit() or len(value) > 18:
+            raise DatasetError(f"{name}: {word!r} is not one of {', '.join(f'{key}=NUMBER' for key in known)}.")
+        if key in given:
+            raise DatasetError(f"{name}: {key} is given twice. Give it once.")
+        given[key] = int(value)
+    return given
 
 
 @dataclass(frozen=True)
@@ -41,19 +55,19 @@ class Synthetic:
 
     def __post_init__(self) -> None:
         least = {"nodes": 2 * self.classes, "degree": 1, "classes": 1, "features": self.classes, "seed": 0}
-        most = {"degree": max(1, (self.nodes - 1) // 4), "seed": 2**32 - 1}
+        most = {"degree": max(1, (self.nodes - 1) // 4), "seed": _MOST_SEED}
         for name, value in vars(self).items():
             if not least[name] <= value <= most.get(name, value):
                 upper = f" and at most {most[name]}" if name in most else ""
                 raise DatasetError(f"synthetic: {name}={value} must be at least {least[name]}{upper}.")
 
     @classmethod
-    def parse(cls, words: str) -> "Synthetic":
+    def parse(cls, name: str) -> "Synthetic":
         """Read `synthetic:nodes=100000,degree=10,classes=8,features=64,seed=0`, of which any part may be left out."""
-        return cls(**spelled_numbers(words, [field.name for field in fields(cls)]))
+        return cls(**_parse_numbers(name, [field.name for field in fields(cls)]))
 
     @property
-    def words(self) -> str:
+    def name(self) -> str:
         """What :meth:`parse` reads."""
         return "synthetic:" + ",".join(f"{name}={value}" for name, value in vars(self).items())
 
@@ -64,7 +78,7 @@ class Synthetic:
     def graph(self) -> RawGraph:
         """Draw the graph."""
         size = 8 * self.nodes * (4 * self.degree + 4 * self._features_drawn)
-        require_memory(self.words, size, "Ask for fewer nodes or a smaller degree.")
+        require_memory(self.name, size, "Ask for fewer nodes or a smaller degree.")
         random = np.random.RandomState(self.seed)  # Like splits: a stream that NumPy will not change.
         labels = np.arange(self.nodes) % self.classes
         random.shuffle(labels)
@@ -72,9 +86,9 @@ class Synthetic:
             edge_index=self._edges(random, labels),
             features=self._features(random, labels),
             labels=labels.astype(np.int64),
-            node_names=[str(node) for node in range(self.nodes)],
-            class_names=[str(label) for label in range(self.classes)],
-            name=self.words,
+            node_names=numbered(self.nodes),
+            class_names=numbered(self.classes),
+            name=self.name,
             source="drawn at random",
         )
 
@@ -91,9 +105,8 @@ class Synthetic:
             low = np.where(within, bounds[labels[source]], 0.0)
             high = np.where(within, bounds[labels[source] + 1], total[-1])
             target = order[_draw(random, total, low, high)]
-            proper = source != target
             keys = np.minimum(source, target) * self.nodes + np.maximum(source, target)
-            pairs = distinct(np.concatenate([pairs, keys[proper]]))
+            pairs = sorted_unique(np.concatenate([pairs, keys[source != target]]))
         return np.stack(np.divmod(pairs, self.nodes))
 
     def _features(self, random: np.random.RandomState, labels: NDArray[np.int64]) -> Features:
@@ -118,3 +131,107 @@ def _draw(
     """Positions in proportion to the steps of the running `total`, each between its own bounds."""
     point = low + random.random_sample(len(low)) * (high - low)
     return np.clip(np.searchsorted(total, point, side="right") - 1, 0, len(total) - 2)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Random changes of the edges of an undirected graph without weights, a pure function of these three numbers.
+
+    Edges are dropped first, all equally likely; then pairs of nodes that have never been joined are, all equally
+    likely. Nodes stay, also those without any edge left, and so do features and labels.
+
+    Args:
+        added: How many edges are added, in percent of those that there were.
+        dropped: How many are dropped, in percent.
+        seed: 0 to 2**32 - 1.
+    """
+
+    added: int = 0
+    dropped: int = 0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, most in (("added", _MOST_ADDED), ("dropped", 100), ("seed", _MOST_SEED)):
+            if not 0 <= getattr(self, name) <= most:
+                raise DatasetError(f"noise: {name}={getattr(self, name)} must be at least 0 and at most {most}.")
+
+    @classmethod
+    def parse(cls, name: str) -> "Noise":
+        """Read `NAME:added=50,dropped=20,seed=0`, of which any part behind the colon may be left out."""
+        return cls(**_parse_numbers(name, [field.name for field in fields(cls)]))
+
+    def applied(self, graph: RawGraph) -> RawGraph:
+        """A clean graph with its edges changed.
+
+        Raises:
+            DatasetError: Too few pairs of nodes are not joined yet.
+        """
+        nodes, (source, target) = graph.num_nodes, graph.edge_index
+        before = (source * nodes + target)[source < target]
+        wanted = round(len(before) * self.added / 100)
+        free = nodes * (nodes - 1) // 2 - len(before)
+        if wanted > free // 2:
+            raise DatasetError(
+                f"{graph.name}: added={self.added} asks for {wanted} edges more, but only {free} pairs of nodes are "
+                "not joined, and at most half of these may be. Add fewer."
+            )
+        random = np.random.RandomState(self.seed)  # Like splits: a stream that NumPy will not change.
+        kept = before[random.permutation(len(before))[round(len(before) * self.dropped / 100) :]]
+        added = _never_joined(random, before, nodes, wanted)
+        low, high = np.divmod(np.concatenate([kept, added]), nodes)
+        keys = sorted_unique(np.concatenate([low * nodes + high, high * nodes + low]))
+        described = f"{graph.source}, then {self.dropped} % of its edges dropped and {self.added} % added at random"
+        return replace(graph, edge_index=np.stack(np.divmod(keys, nodes)), source=described)
+
+
+def _never_joined(
+    random: np.random.RandomState, before: NDArray[np.int64], nodes: int, wanted: int
+) -> NDArray[np.int64]:
+    """The keys of so many pairs of nodes, the lower one first, that were not joined before."""
+    pairs: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+    while count := wanted - len(pairs):  # Repetitions, loops and old edges are drawn again, mostly in a few rounds.
+        ends = random.randint(0, nodes, (2, count))
+        keys = ends.min(axis=0) * nodes + ends.max(axis=0)
+        new = keys[(ends[0] != ends[1]) & ~np.isin(keys, before)]
+        pairs = sorted_unique(np.concatenate([pairs, new]))
+    return pairs
+
+
+def digits() -> RawGraph:
+    """Scikit-learn's 1797 images of 8 x 8 pixels, each joined to the 8 nearest to it in Euclidean distance."""
+    from sklearn.datasets import load_digits
+
+    images = load_digits()
+    # Pixels are small whole numbers, so that these distances are exact. A search that rounds them decides between
+    # equally near images by the order of its sums, and so by the number of threads.
+    lengths = np.square(images.data).sum(axis=1)
+    distances = lengths[:, None] + lengths[None, :] - 2 * (images.data @ images.data.T)
+    np.fill_diagonal(distances, np.inf)
+    nearest = np.argsort(distances, axis=1, kind="stable")[:, :_NEIGHBOURS].astype(np.int64)
+    return RawGraph(
+        edge_index=np.stack([np.repeat(np.arange(len(nearest)), _NEIGHBOURS), nearest.ravel()]),
+        features=images.data.astype(np.float32),
+        labels=images.target.astype(np.int64),
+        node_names=numbered(len(nearest)),
+        class_names=[str(digit) for digit in images.target_names],
+        feature_names=list(images.feature_names),
+        name="digits",
+        source="sklearn.datasets.load_digits",
+    )
+
+
+def karate() -> RawGraph:
+    """Zachary's karate club: 34 members, 78 friendships, and which of two clubs each joined; one-hot features."""
+    import networkx
+
+    club = networkx.karate_club_graph()
+    clubs = ["Mr. Hi", "Officer"]
+    return RawGraph(
+        edge_index=np.array(club.edges, dtype=np.int64).T,
+        features=one_hot(len(club)),
+        labels=np.array([clubs.index(club.nodes[member]["club"]) for member in club], dtype=np.int64),
+        node_names=numbered(len(club)),
+        class_names=clubs,
+        name="karate",
+        source="networkx.karate_club_graph",
+    )

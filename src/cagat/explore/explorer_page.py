@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from plotly.offline import get_plotlyjs
 
-from cagat.data.parts import PARTS
+from cagat.data.graph import SPLIT_NAMES
 from cagat.diffusion import Coefficients
 from cagat.explore.agreement import agreement_view
 from cagat.explore.attention_layers import AttentionLayer, NoAttentionError
@@ -114,7 +114,7 @@ def _data(
     subject: Subject, chosen: Integers, rows: list[tuple[AttentionLayer, ShownRows]], note: str
 ) -> dict[str, Any]:
     frame = node_frame(subject)
-    parts = [*PARTS, ""]
+    parts = [*SPLIT_NAMES, ""]
     return {
         "names": subject.names,
         "classes": [*subject.classes, UNKNOWN],

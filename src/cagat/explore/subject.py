@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from torch_geometric.data import Data
 
-from cagat.data.parts import PARTS
+from cagat.data.graph import SPLIT_NAMES
 from cagat.data.splits import Split
 from cagat.errors import ConfigError, DatasetError
 from cagat.explore.attention_layers import AttentionLayer, attention_layers
@@ -78,7 +78,7 @@ class Subject:
     def parts(self) -> list[str]:
         """The part of each node: `train`, `val`, `test`, or nothing."""
         parts = [""] * len(self.names)
-        for name in PARTS:
+        for name in SPLIT_NAMES:
             for node in getattr(self.split, name).tolist():
                 parts[node] = name
         return parts

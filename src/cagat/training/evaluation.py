@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 from torch_geometric.data import Data
 
-from cagat.data.parts import PARTS
+from cagat.data.graph import SPLIT_NAMES
 from cagat.data.splits import Split
 
 
@@ -38,7 +38,7 @@ class Evaluation:
         """Compare logits with labels."""
         predicted = logits.argmax(dim=1).cpu()
         right = predicted == graph.y
-        nodes = {part: getattr(split, part) for part in PARTS if len(getattr(split, part))}
+        nodes = {part: getattr(split, part) for part in SPLIT_NAMES if len(getattr(split, part))}
         accuracy = {part: right[members].double().mean().item() for part, members in nodes.items()}
         truth, called = graph.y[split.test], predicted[split.test]
         classes = []

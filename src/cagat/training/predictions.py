@@ -10,7 +10,7 @@ import pyarrow.parquet
 from torch import Tensor
 from torch_geometric.data import Data
 
-from cagat.data.parts import PARTS
+from cagat.data.graph import SPLIT_NAMES
 from cagat.data.splits import Split
 from cagat.errors import ConfigError
 from cagat.files import atomic_write
@@ -39,7 +39,7 @@ class Predictions:
     def from_logits(cls, logits: Tensor, graph: Data, classes: list[str], split: Split | None) -> "Predictions":
         """Of a model's logits; in double precision, so that probabilities sum to one."""
         parts = [""] * int(graph.num_nodes)
-        for name in PARTS if split is not None else ():
+        for name in SPLIT_NAMES if split is not None else ():
             for node in getattr(split, name).tolist():
                 parts[node] = name
         return cls(list(graph.node_names), list(classes), logits.detach().cpu().double().softmax(dim=1), parts)

@@ -1,0 +1,182 @@
+"""From a graph as a file holds it to the graph that is computed on."""
+
+import logging
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from cagat.data.graph import Features, RawGraph, sorted_unique
+
+_log = logging.getLogger("cagat.data")
+# A class needs more labelled nodes than this for the paper's split: 20 to train, 20 to validate, some to test.
+_SMALL_CLASS = 40
+
+
+@dataclass(frozen=True)
+class CleaningReport:
+    """Counts of what was dropped, merged or found wanting; all zero for a graph without surprises."""
+
+    self_loops: int = 0
+    zero_weight_edges: int = 0
+    duplicate_edges: int = 0
+    opposite_edges: int = 0
+    outside_component: int = 0
+    component_taken: bool = False
+    without_features: int = 0
+    small_classes: tuple[tuple[str, int], ...] = ()
+
+    def sentences(self) -> list[str]:
+        """One sentence for each count that is not zero."""
+        counts = (
+            (self.self_loops, "self-loop", "dropped (the layer adds one to every node)"),
+            (self.zero_weight_edges, "edge", "of weight 0 dropped"),
+            (self.duplicate_edges, "duplicate edge", "merged"),
+            (self.opposite_edges, "edge", "given both ways, so the two weights were added up"),
+            (self.outside_component, "node", f"outside the largest component {self._fate}"),
+            (self.without_features, "node", "without features"),
+        )
+        said = [f"{count} {what}{'' if count == 1 else 's'} {fate}" for count, what, fate in counts if count]
+        if self.small_classes:
+            listed = ", ".join(f"{name} ({size})" for name, size in self.small_classes)
+            said.append(f"classes too small for 20 training and 20 validation nodes: {listed}")
+        return said
+
+    @property
+    def _fate(self) -> str:
+        return "dropped" if self.component_taken else "kept"
+
+
+def clean(graph: RawGraph, *, largest_component: bool = False) -> tuple[RawGraph, CleaningReport]:
+    """Drop self-loops and edges of weight 0, merge duplicates, write undirected edges both ways, and count all that.
+
+    A duplicate edge counts once without weights; weights add up, edge features are averaged. In an undirected graph
+    the edge i-j may be listed as (i, j), as (j, i) or as both. With weights, a list that holds every edge both ways
+    with equal weights is taken as it stands; in any other list the weights of (i, j) and (j, i) add up.
+
+    Args:
+        graph: As read from a file; it is checked first.
+        largest_component: Whether to keep only the (weakly) largest connected component, in the order of the nodes.
+
+    Returns:
+        The graph, with `edge_index` sorted by source, then target, as PyG's `coalesce` does; and the counts.
+    """
+    graph.check()
+    loops = graph.edge_index[0] == graph.edge_index[1]
+    zeros = ~loops & (False if graph.edge_weight is None else graph.edge_weight == 0)
+    graph = _take_edges(graph, ~(loops | zeros))
+    before = graph.edge_index.shape[1]
+    graph = _merge_duplicates(graph)
+    duplicates = before - graph.edge_index.shape[1]
+    opposite = 0
+    if not graph.directed:
+        graph, opposite = _make_symmetric(graph)
+    graph, outside = _component(replace(graph, features=_canonical(graph.features)), largest_component)
+    return graph, CleaningReport(
+        self_loops=int(loops.sum()),
+        zero_weight_edges=int(zeros.sum()),
+        duplicate_edges=duplicates,
+        opposite_edges=opposite,
+        outside_component=outside,
+        component_taken=largest_component,
+        without_features=_rows_without_features(graph.features),
+        small_classes=_small_classes(graph),
+    )
+
+
+def clean_and_warn(graph: RawGraph, *, largest_component: bool = False) -> RawGraph:
+    """:func:`clean` a graph and log one warning with what was cleaned."""
+    graph, report = clean(graph, largest_component=largest_component)
+    if sentences := report.sentences():
+        _log.warning("%s: %s.", graph.name, "; ".join(sentences))
+    return graph
+
+
+def _take_edges(graph: RawGraph, chosen: NDArray[np.bool_]) -> RawGraph:
+    if chosen.all():
+        return graph
+    return replace(
+        graph,
+        edge_index=graph.edge_index[:, chosen],
+        edge_weight=None if graph.edge_weight is None else graph.edge_weight[chosen],
+        edge_attr=None if graph.edge_attr is None else graph.edge_attr[chosen],
+    )
+
+
+def _merge_duplicates(graph: RawGraph) -> RawGraph:
+    """Every edge once, sorted by source, then target."""
+    nodes = graph.num_nodes
+    keys = graph.edge_index[0] * nodes + graph.edge_index[1]
+    if graph.edge_weight is None and graph.edge_attr is None:
+        return replace(graph, edge_index=np.stack(np.divmod(sorted_unique(keys), nodes)))
+    unique, group, sizes = np.unique(keys, return_inverse=True, return_counts=True)
+    weight, attr = graph.edge_weight, graph.edge_attr
+    if weight is not None:
+        weight = np.bincount(group, weights=weight, minlength=len(unique)).astype(np.float32)
+    if attr is not None:
+        columns = [np.bincount(group, weights=column, minlength=len(unique)) / sizes for column in attr.T]
+        attr = np.stack(columns, axis=1).astype(np.float32) if columns else attr[: len(unique)]
+    return replace(graph, edge_index=np.stack(np.divmod(unique, nodes)), edge_weight=weight, edge_attr=attr)
+
+
+def _make_symmetric(graph: RawGraph) -> tuple[RawGraph, int]:
+    """The symmetric graph of one without duplicates, and how many pairs had two unlike weights."""
+    weight, attr = graph.edge_weight, graph.edge_attr
+    both_ways = replace(
+        graph,
+        edge_index=np.concatenate([graph.edge_index, graph.edge_index[::-1]], axis=1),
+        edge_weight=None if weight is None else np.concatenate([weight, weight]),
+        edge_attr=None if attr is None else np.concatenate([attr, attr]),
+    )
+    symmetric = _merge_duplicates(both_ways)
+    if weight is None or symmetric.edge_weight is None:
+        return symmetric, 0
+    pairs = symmetric.edge_index.shape[1] // 2
+    opposite = graph.edge_index.shape[1] - pairs
+    matrix = sparse.csr_matrix((weight, tuple(graph.edge_index)), shape=(graph.num_nodes, graph.num_nodes))
+    if opposite == pairs and (matrix != matrix.T).nnz == 0:
+        return replace(symmetric, edge_weight=symmetric.edge_weight / np.float32(2)), 0
+    return symmetric, opposite
+
+
+def _canonical(features: Features) -> Features:
+    """Sparse features with sorted columns, each entry once, and no zeros, which torch's CSR tensors rely on."""
+    if not sparse.issparse(features) or (features.has_canonical_format and features.data.all()):
+        return features
+    features = features.copy()
+    features.sum_duplicates()
+    features.eliminate_zeros()
+    return features
+
+
+def _component(graph: RawGraph, take: bool) -> tuple[RawGraph, int]:
+    """The graph, cut to its largest component if asked for, and how many nodes lie outside of that component."""
+    nodes = graph.num_nodes
+    ones = np.ones(graph.edge_index.shape[1], dtype=np.int8)
+    adjacency = sparse.csr_matrix((ones, tuple(graph.edge_index)), shape=(nodes, nodes))
+    _, component = connected_components(adjacency, directed=False)
+    inside = component == np.bincount(component).argmax()
+    outside = int(nodes - inside.sum())
+    if outside == 0 or not take:
+        return graph, outside
+    graph = _take_edges(graph, inside[graph.edge_index[0]])
+    return replace(
+        graph,
+        edge_index=(np.cumsum(inside) - 1)[graph.edge_index],
+        features=graph.features[inside],
+        labels=graph.labels[inside],
+        node_names=[name for name, kept in zip(graph.node_names, inside, strict=True) if kept],
+        split_codes=None if graph.split_codes is None else graph.split_codes[inside],
+    ), outside
+
+
+def _rows_without_features(features: Features) -> int:
+    sizes = np.diff(features.indptr) if sparse.issparse(features) else features.any(axis=1)
+    return int((sizes == 0).sum())
+
+
+def _small_classes(graph: RawGraph) -> tuple[tuple[str, int], ...]:
+    sizes = np.bincount(graph.labels[graph.labels >= 0], minlength=len(graph.class_names)).tolist()
+    return tuple((name, size) for name, size in zip(graph.class_names, sizes, strict=True) if size <= _SMALL_CLASS)

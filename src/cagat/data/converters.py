@@ -1,0 +1,343 @@
+"""To PyTorch Geometric's `Data` and back; and from networkx, scipy and pandas."""
+
+import logging
+import warnings
+from collections import UserList
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse as scipy_sparse
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.utils import is_torch_sparse_tensor
+
+from cagat.data.cleaning import clean_and_warn
+from cagat.data.graph import SPLIT_NAMES, Features, RawGraph, numbered, numbered_classes, one_hot
+from cagat.data.validation import as_array, as_csr, as_float32, as_int64, as_names, require_memory
+from cagat.errors import DatasetError
+
+if TYPE_CHECKING:
+    import networkx
+
+_log = logging.getLogger(__name__)
+_KNOWN = {"x", "edge_index", "y", "edge_weight", "edge_attr", "num_nodes", "name", "source", "sha256", "directed"}
+_KNOWN |= {"node_names", "class_names", "feature_names", *(f"{part}_mask" for part in SPLIT_NAMES)}
+
+
+class Names(UserList[str]):
+    """Names of classes or features, in a form that `Data.subgraph` leaves alone.
+
+    PyG takes any list that is as long as the graph has nodes for an attribute of the nodes, and cuts it.
+    """
+
+
+def prepare(
+    graph: RawGraph, *, sparse: bool = False, directed: bool | None = None, largest_component: bool = False
+) -> Data:
+    """Clean a graph and convert it to a `Data`.
+
+    Args:
+        graph: As read or built.
+        sparse: Whether `x` becomes a sparse CSR tensor.
+        directed: Whether to keep directions; `None` for what the graph says itself.
+        largest_component: Whether to keep only the largest component.
+    """
+    if directed is not None:
+        graph = replace(graph, directed=directed)
+    return to_data(clean_and_warn(graph, largest_component=largest_component), sparse=sparse)
+
+
+def to_data(graph: RawGraph, *, sparse: bool = False) -> Data:
+    """Convert a clean graph to a `Data`, whose `node_names` follow `subgraph` and whose other names stay whole."""
+    data = Data(
+        x=_sparse_tensor(graph.features) if sparse else _dense_tensor(graph),
+        edge_index=torch.from_numpy(np.ascontiguousarray(graph.edge_index)),
+        y=torch.from_numpy(graph.labels),
+    )
+    if graph.edge_weight is not None:
+        data.edge_weight = torch.from_numpy(graph.edge_weight)
+    if graph.edge_attr is not None:
+        data.edge_attr = torch.from_numpy(graph.edge_attr)
+    if graph.split_codes is not None:
+        for code, part in enumerate(SPLIT_NAMES, start=1):
+            data[f"{part}_mask"] = torch.from_numpy(graph.split_codes == code)
+    data.name, data.source, data.sha256 = graph.name, graph.source, graph.sha256
+    data.directed = graph.directed
+    data.node_names = list(graph.node_names)
+    data.class_names = Names(graph.class_names)
+    data.feature_names = Names(graph.feature_names)
+    return data
+
+
+def from_data(data: Data) -> RawGraph:
+    """Convert a PyG `Data` back to a graph that can be written to a file, or say why it cannot."""
+    if not isinstance(data, Data):
+        raise DatasetError(
+            f"A graph is saved from torch_geometric.data.Data, not from a {type(data).__name__}. Make one with "
+            "Data(x=..., edge_index=..., y=...)."
+        )
+    if data.edge_index is None:
+        raise DatasetError("The Data has no edge_index, so it is no graph. Set data.edge_index.")
+    name = str(getattr(data, "name", None) or "graph")
+    if unknown := sorted(set(data.keys()) - _KNOWN):
+        _log.warning("%s: not saved, because cagat has no place for them: %s", name, ", ".join(unknown))
+    nodes = int(data.num_nodes or 0)
+    labels = as_int64(f"{name}: y", np.full(nodes, -1) if data.y is None else _numpy("y", data.y), (nodes,))
+    weight, attr, directed = getattr(data, "edge_weight", None), data.edge_attr, getattr(data, "directed", None)
+    return RawGraph(
+        edge_index=as_int64(f"{name}: edge_index", _numpy("edge_index", data.edge_index), (2, None)),
+        features=one_hot(nodes) if data.x is None else _features_of_tensor(data.x),
+        labels=labels,
+        node_names=as_names("node_names", getattr(data, "node_names", None) or numbered(nodes)),
+        class_names=as_names("class_names", getattr(data, "class_names", None) or numbered_classes(name, labels)),
+        feature_names=as_names("feature_names", getattr(data, "feature_names", None) or ()),
+        edge_weight=None if weight is None else as_float32("edge_weight", _numpy("edge_weight", weight)),
+        edge_attr=None
+        if attr is None
+        else as_float32("edge_attr", _numpy("edge_attr", attr).reshape(len(attr), -1), 2),
+        split_codes=_split_codes(data, nodes),
+        directed=not data.is_undirected() if directed is None else bool(directed),
+        name=name,
+    ).check()
+
+
+def _numpy(what: str, tensor: Any) -> NDArray[Any]:
+    if not isinstance(tensor, Tensor):
+        raise DatasetError(
+            f"{what} of a Data must be a tensor, but is a {type(tensor).__name__}. Convert it with "
+            "torch.as_tensor(...)."
+        )
+    if tensor.layout is not torch.strided or tensor.is_meta or tensor.dtype is torch.bfloat16:
+        raise DatasetError(
+            f"{what} of a Data must be a dense tensor of a type that NumPy has, but is {tensor.dtype} on "
+            f"{tensor.device}, {tensor.layout}. Convert it with .to_dense() or .float(), on a device such as cpu."
+        )
+    array: NDArray[Any] = tensor.detach().cpu().numpy()
+    return array
+
+
+def _features_of_tensor(x: Tensor) -> Features:
+    if not is_torch_sparse_tensor(x):
+        return as_float32("x", _numpy("x", x), 2)
+    if x.dim() != 2:
+        raise DatasetError(f"x of a Data must have shape (nodes, features), but has {tuple(x.shape)}. Reshape it.")
+    x = x.to_sparse_csr()
+    values, columns, ends = (_numpy("x", part) for part in (x.values(), x.col_indices(), x.crow_indices()))
+    return as_csr("x", values, columns, ends, (len(x), x.size(1)))
+
+
+def _split_codes(data: Data, nodes: int) -> NDArray[np.int8] | None:
+    codes = np.zeros(nodes, dtype=np.int8)
+    for code, part in enumerate(SPLIT_NAMES, start=1):
+        if (what := f"{part}_mask") in data:
+            mask = _numpy(what, data[what])
+            if mask.dtype.kind != "b" or mask.shape != (nodes,):
+                raise DatasetError(
+                    f"{what} must be one truth value per node, of shape ({nodes},), but has type {mask.dtype} and "
+                    f"shape {mask.shape}. Split(...).masks({nodes}) makes masks of node numbers."
+                )
+            codes[mask] = code
+    return codes if codes.any() else None
+
+
+def _dense_tensor(graph: RawGraph) -> Tensor:
+    rows, columns = graph.features.shape
+    require_memory(
+        f"{graph.name}: {rows} x {columns} dense features", 4 * rows * columns, "Load them with sparse=True."
+    )
+    dense = graph.features.toarray() if scipy_sparse.issparse(graph.features) else graph.features
+    return torch.from_numpy(np.ascontiguousarray(dense, dtype=np.float32))
+
+
+def _sparse_tensor(features: Features) -> Tensor:
+    matrix = scipy_sparse.csr_matrix(features)
+    with warnings.catch_warnings():
+        # torch says once per process that its CSR tensors are in beta; the user has asked for them by name.
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
+        return torch.sparse_csr_tensor(
+            torch.from_numpy(matrix.indptr.astype(np.int64)),
+            torch.from_numpy(matrix.indices.astype(np.int64)),
+            torch.from_numpy(matrix.data.astype(np.float32)),
+            size=matrix.shape,
+            check_invariants=True,
+        )
+
+
+def from_networkx(
+    graph: "networkx.Graph",
+    *,
+    features: str | None = "x",
+    label: str | None = "label",
+    weight: str | None = "weight",
+    directed: bool | None = None,
+    largest_component: bool = False,
+    sparse: bool = False,
+) -> Data:
+    """Convert a networkx graph to a `Data`; nodes keep their order, and `str(node)` is a node's name.
+
+    Args:
+        graph: Directed or not; parallel edges are merged.
+        features: The node attribute that holds a list of numbers; a node without it has zeros. If no node has it,
+            every node is a feature of its own.
+        label: The node attribute that holds the class; a node without it, or with `None`, is unlabelled.
+        weight: The edge attribute that holds the weight; if some edges have it, the others weigh 1.
+        directed: Whether to keep directions; `None` for what the graph is.
+        largest_component: Whether to take only the largest component.
+        sparse: Whether `x` becomes a sparse CSR tensor.
+    """
+    import networkx
+
+    from cagat.data.tables import sorted_names
+
+    if not isinstance(graph, networkx.Graph):
+        raise DatasetError(
+            f"The graph must be one of networkx, but is a {type(graph).__name__}. Make it with networkx.Graph(edges)."
+        )
+    number = {node: place for place, node in enumerate(graph)}
+    edges = [(number[source], number[target]) for source, target in graph.edges()]
+    labels = [None if label is None else graph.nodes[node].get(label) for node in graph]
+    classes = sorted_names(list({str(value) for value in labels if value is not None}))
+    code = {name: place for place, name in enumerate(classes)}
+    raw = RawGraph(
+        edge_index=np.array(edges, dtype=np.int64).reshape(-1, 2).T,
+        features=_stacked({node: graph.nodes[node].get(features) if features else None for node in graph}),
+        labels=np.array([-1 if value is None else code[str(value)] for value in labels], dtype=np.int64),
+        node_names=[str(node) for node in graph],
+        class_names=classes,
+        edge_weight=_weights(list(graph.edges(data=weight))) if weight else None,
+        directed=graph.is_directed(),
+        name=graph.name or "graph",
+        source="a networkx graph",
+    )
+    return prepare(raw, sparse=sparse, directed=directed, largest_component=largest_component)
+
+
+def _weights(edges: list[tuple[Any, Any, Any]]) -> NDArray[np.float32] | None:
+    """The weights of edges, if any has one."""
+    if all(weight is None for _, _, weight in edges):
+        return None
+    edge = edges[0]
+    try:
+        weights = [1.0 if (edge := each)[2] is None else float(edge[2]) for each in edges]
+    except (TypeError, ValueError, OverflowError) as error:
+        source, target, weight = edge
+        raise DatasetError(
+            f"The edge from {source!r} to {target!r} has the weight {weight!r:.80}, which is no number. Give it one, "
+            "or pass weight=None to leave weights out."
+        ) from error
+    return as_float32("edge_weight", np.array(weights))
+
+
+def _stacked(features: dict[Any, Any]) -> Features:
+    for node, row in features.items():
+        if row is not None and not hasattr(row, "__len__"):
+            raise DatasetError(
+                f"Node {node!r} has the features {row!r:.80}, which are no list of numbers. Write [{row!r:.80}] for "
+                "one feature."
+            )
+    rows = list(features.values())
+    lengths = {len(row) for row in rows if row is not None}
+    if not lengths:
+        return one_hot(len(rows))
+    if len(lengths) > 1:
+        raise DatasetError(f"Nodes have features of different lengths: {', '.join(map(str, sorted(lengths)))}.")
+    zeros = np.zeros(lengths.pop(), dtype=np.float32)
+    return as_float32("features", as_array("features", [zeros if row is None else row for row in rows]), 2)
+
+
+def from_scipy(
+    adjacency: Any,
+    features: Any = None,
+    labels: ArrayLike | None = None,
+    *,
+    node_names: Sequence[str] | None = None,
+    class_names: Sequence[str] | None = None,
+    directed: bool = False,
+    largest_component: bool = False,
+    sparse: bool = False,
+) -> Data:
+    """Convert a sparse adjacency matrix to a `Data`.
+
+    Args:
+        adjacency: Square; entry (i, j) is the edge from i to j. Entries that are not all 1 are weights.
+        features: One row per node, sparse or dense; without them, every node is a feature of its own.
+        labels: One integer per node, -1 for unlabelled.
+        node_names: One per node; without them, their numbers.
+        class_names: One per class; without them, their numbers.
+        directed: Whether to keep directions.
+        largest_component: Whether to take only the largest component.
+        sparse: Whether `x` becomes a sparse CSR tensor.
+    """
+    try:
+        edges = scipy_sparse.coo_matrix(adjacency)
+    except (TypeError, ValueError) as error:
+        raise DatasetError(
+            f"The adjacency must be a scipy sparse matrix or a square array of numbers, but is a "
+            f"{type(adjacency).__name__} ({error}). Convert it with scipy.sparse.csr_array(...)."
+        ) from error
+    if edges.shape[0] != edges.shape[1]:
+        raise DatasetError(f"The adjacency matrix has shape {edges.shape}; it must be square.")
+    nodes, weight = edges.shape[0], as_float32("adjacency", edges.data)
+    y = as_int64("labels", np.full(nodes, -1) if labels is None else as_array("labels", labels), (nodes,))
+    if features is None:
+        matrix = one_hot(nodes)
+    elif scipy_sparse.issparse(features):
+        matrix = scipy_sparse.csr_matrix(features)
+        matrix.data = as_float32("features", matrix.data)
+    else:
+        matrix = as_float32("features", as_array("features", features), 2)
+    raw = RawGraph(
+        edge_index=np.stack([edges.row, edges.col]).astype(np.int64),
+        features=matrix,
+        labels=y,
+        node_names=numbered(nodes) if node_names is None else as_names("node_names", node_names),
+        class_names=numbered_classes("labels", y) if class_names is None else as_names("class_names", class_names),
+        edge_weight=None if (weight == 1).all() else weight,
+        directed=directed,
+        source="a scipy matrix",
+    )
+    return prepare(raw, sparse=sparse, largest_component=largest_component)
+
+
+def from_frames(
+    edges: Any,
+    features: Any = None,
+    labels: Any = None,
+    splits: Any = None,
+    *,
+    directed: bool = False,
+    largest_component: bool = False,
+    sparse: bool = False,
+) -> Data:
+    """Convert pandas frames to a `Data`; their columns are those of the files that `docs/data.md` describes.
+
+    Args:
+        edges: `source`, `target`, perhaps `weight`, and further columns as edge features.
+        features: `node` and one column per feature; or `node`, `feature` and `value`.
+        labels: `node`, `label` and perhaps `split`.
+        splits: `node` and `split`.
+        directed: Whether to keep directions.
+        largest_component: Whether to take only the largest component.
+        sparse: Whether `x` becomes a sparse CSR tensor.
+    """
+    import pyarrow as pa
+
+    from cagat.data.tables import KINDS, Table, find_columns, graph_from_tables
+
+    tables = {}
+    for kind, frame in zip(KINDS, (edges, features, labels, splits), strict=True):
+        if frame is None and kind != "edges":
+            continue
+        try:
+            table = pa.Table.from_pandas(frame, preserve_index=False)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, AttributeError) as error:
+            raise DatasetError(
+                f"{kind}: a pandas frame with columns of one type each is expected ({error})."
+            ) from error
+        tables[kind] = Table(table, find_columns(kind, kind, table.column_names), kind)
+    graph = graph_from_tables(tables, directed=directed, source="pandas frames")
+    return prepare(graph, sparse=sparse, largest_component=largest_component)

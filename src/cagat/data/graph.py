@@ -1,0 +1,147 @@
+"""A graph as plain arrays: what every reader returns and every writer takes."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from cagat.errors import DatasetError
+
+SPLIT_NAMES = ("train", "val", "test")
+"""Their split codes, in arrays and files, are 1, 2 and 3; 0 is a node in none of them."""
+
+Features: TypeAlias = Any
+"""A `scipy.sparse.csr_matrix` or a two-dimensional float32 array, one row per node."""
+
+
+def one_hot(nodes: int) -> Features:
+    """The features of a graph without any: every node is a feature of its own."""
+    return sparse.identity(nodes, dtype=np.float32, format="csr")
+
+
+def numbered(count: int) -> list[str]:
+    """Names for nodes or classes without any: their numbers."""
+    return [str(number) for number in range(count)]
+
+
+def numbered_classes(what: str, labels: NDArray[np.int64]) -> list[str]:
+    """Names for the classes of these labels: their numbers."""
+    count = int(labels.max(initial=-1)) + 1
+    if count > len(labels):
+        raise DatasetError(f"{what}: label {count - 1} is out of range: there are only {len(labels)} nodes.")
+    return numbered(count)
+
+
+def sorted_unique(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The distinct keys in order, as `np.unique` gives them, which for ten million keys takes 11.5 s instead of 0.2."""
+    if (keys[1:] > keys[:-1]).all():
+        return keys
+    ordered = np.sort(keys)
+    return np.asarray(ordered[np.append(True, ordered[1:] != ordered[:-1])])
+
+
+@dataclass(frozen=True)
+class RawGraph:
+    """A graph in memory, before it becomes a PyG `Data`.
+
+    Args:
+        edge_index: int64 array of shape `(2, edges)`: sources, then targets, as the file lists them.
+        features: One row per node, sparse (CSR) or dense, float32.
+        labels: int64 array with the class of each node, -1 where there is none.
+        node_names: One name per node.
+        class_names: One name per class.
+        feature_names: One name per column of `features`, or none at all.
+        edge_weight: float32 array, one number per edge, or `None`.
+        edge_attr: float32 array, one row per edge, or `None`.
+        split_codes: Integer array with the user's own split (see :data:`SPLIT_NAMES`), or `None`.
+        directed: Whether the direction of the edges counts.
+        name: What to call the graph.
+        source: Where it came from, in words.
+        sha256: Of the file it came from; empty when there was no single file.
+    """
+
+    edge_index: NDArray[np.int64]
+    features: Features
+    labels: NDArray[np.int64]
+    node_names: list[str]
+    class_names: list[str]
+    feature_names: list[str] = field(default_factory=list)
+    edge_weight: NDArray[np.float32] | None = None
+    edge_attr: NDArray[np.float32] | None = None
+    split_codes: NDArray[np.integer[Any]] | None = None
+    directed: bool = False
+    name: str = "graph"
+    source: str = "memory"
+    sha256: str = ""
+
+    @property
+    def num_nodes(self) -> int:
+        """The number of nodes."""
+        return len(self.labels)
+
+    def check(self) -> "RawGraph":
+        """Return the graph itself, or raise :class:`DatasetError` that names what is wrong and where."""
+        nodes = self.num_nodes
+        if nodes == 0:
+            raise DatasetError(f"{self.name}: there are no nodes. Give at least one edge, feature row or label.")
+        self._check_lengths()
+        self._check_names()
+        classes = len(self.class_names)
+        self._check_range("edge_index: node", self.edge_index, 0, nodes - 1, f"nodes are 0 to {nodes - 1}")
+        self._check_range("label", self.labels, -1, classes - 1, f"there are {classes} classes; -1 is no label")
+        if self.split_codes is not None:
+            self._check_range("split code", self.split_codes, 0, 3, "0 is none, 1 train, 2 val, 3 test")
+        self._check_finite()
+        return self
+
+    def _check_lengths(self) -> None:
+        nodes, edges, columns = self.num_nodes, self.edge_index.shape[-1], self.features.shape[1]
+        lengths = {
+            "node_names": (len(self.node_names), nodes),
+            "features (rows)": (self.features.shape[0], nodes),
+            "edge_weight": (edges if self.edge_weight is None else len(self.edge_weight), edges),
+            "edge_attr": (edges if self.edge_attr is None else len(self.edge_attr), edges),
+            "split codes": (nodes if self.split_codes is None else len(self.split_codes), nodes),
+            "feature_names": (len(self.feature_names) or columns, columns),
+        }
+        for what, (got, expected) in lengths.items():
+            if got != expected:
+                raise DatasetError(f"{self.name}: {what} has length {got}, expected {expected}.")
+
+    def _check_names(self) -> None:
+        named = {"node": self.node_names, "class": self.class_names, "feature": self.feature_names}
+        for what, names in named.items():
+            try:
+                "".join(names).encode()
+            except UnicodeEncodeError:
+                place = next(n for n, name in enumerate(names) if name.encode(errors="ignore").decode() != name)
+                raise DatasetError(
+                    f"{self.name}: the name {names[place]!r} of {what} {place} (counted from 0) holds half a "
+                    "character, which no file can hold. Write it as Unicode."
+                ) from None
+            if what != "feature" and len(set(names)) != len(names):
+                twice, _ = Counter(names).most_common(1)[0]
+                raise DatasetError(f"{self.name}: the {what} name {twice!r} occurs more than once. Make names unique.")
+
+    def _check_range(self, what: str, numbers: NDArray[Any], least: int, most: int, allowed: str) -> None:
+        if numbers.size and (numbers.min() < least or numbers.max() > most):
+            worst = numbers.min() if numbers.min() < least else numbers.max()
+            raise DatasetError(f"{self.name}: {what} {worst} is out of range: {allowed}.")
+
+    def _check_finite(self) -> None:
+        values = self.features.data if sparse.issparse(self.features) else self.features
+        for what, numbers in (("features", values), ("edge_weight", self.edge_weight), ("edge_attr", self.edge_attr)):
+            if numbers is not None and not np.isfinite(numbers).all():
+                count = int(np.size(numbers) - np.isfinite(numbers).sum())
+                raise DatasetError(
+                    f"{self.name}: {what} holds {count} values that are NaN or infinite. "
+                    "Fill or remove them; a missing feature is best left out of the file or set to 0."
+                )
+        if self.edge_weight is not None and (self.edge_weight < 0).any():
+            raise DatasetError(
+                f"{self.name}: edge_weight holds {self.edge_weight.min()}; weights must be 0 or more, "
+                "because rows of the adjacency matrix are divided by their sums."
+            )

@@ -1,0 +1,153 @@
+"""Tables of a graph in CSV, TSV and Parquet files."""
+
+import csv
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from cagat.data.graph import RawGraph
+from cagat.data.tables import KINDS, Table, find_columns, graph_from_tables, names_of_bare_edges
+from cagat.data.validation import file_sha256, require_memory, require_plausible
+from cagat.errors import DatasetError
+
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_SUFFIXES = (*_DELIMITERS, ".parquet")
+_BLOCK_BYTES = 2**24
+_LONGEST_HEADER = 2**24
+_MOST_COLUMNS = 50_000
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+
+
+def read_folder(folder: Path) -> RawGraph:
+    """Read a graph from the `edges` file of a directory, and its `features`, `labels` and `splits` if there are."""
+    paths = {}
+    for kind in KINDS:
+        found = [path for suffix in _SUFFIXES if (path := folder / f"{kind}{suffix}").is_file()]
+        if len(found) > 1:
+            raise DatasetError(f"{folder}: there are {' and '.join(path.name for path in found)}. Keep one of them.")
+        if found:
+            paths[kind] = found[0]
+    if "edges" not in paths:
+        raise DatasetError(
+            f"{folder}: there is no edges file. A directory of a graph holds edges{_SUFFIXES[0]} (or "
+            f"{', '.join(_SUFFIXES[1:])}) and, if there are, features, labels and splits with one of these endings."
+        )
+    return read_tables(paths, name=folder.resolve().name)
+
+
+def read_tables(paths: Mapping[str, Path], *, directed: bool = False, name: str) -> RawGraph:
+    """Read a graph from its tables, by their kind; see docs/data.md for their columns.
+
+    The sha256 of a graph in several files is that of their sums, as `sha256sum EDGES FEATURES ... | sha256sum` gives it
+    when run where they are.
+    """
+    tables = {kind: read_table(path, kind) for kind, path in paths.items()}
+    sums = "".join(f"{file_sha256(path)}  {path.name}\n" for path in paths.values())
+    return graph_from_tables(
+        tables,
+        directed=directed,
+        name=name,
+        source="files " + ", ".join(map(str, paths.values())),
+        sha256=hashlib.sha256(sums.encode()).hexdigest() if len(paths) > 1 else file_sha256(paths["edges"]),
+    )
+
+
+def read_table(path: Path, kind: str) -> Table:
+    """Read a CSV, TSV or Parquet file, with each text once and numbers as float32."""
+    if path.suffix.lower() not in _SUFFIXES:
+        raise DatasetError(
+            f"{path}: a table ends in {', '.join(_SUFFIXES)}, not in {path.suffix!r}. Rename or convert it."
+        )
+    if not path.is_file():
+        raise DatasetError(f"{path}: there is no such file. Check the path.")
+    try:
+        return _read_parquet(path, kind) if path.suffix.lower() == ".parquet" else _read_text(path, kind)
+    except (pa.ArrowException, UnicodeDecodeError, csv.Error) as error:
+        raise DatasetError(f"{path}: {str(error).splitlines()[0]}. Mend the file.") from error
+    except OSError as error:
+        raise DatasetError(f"{path}: cannot be read ({error}). Copy or write it again.") from error
+
+
+def _read_text(path: Path, kind: str) -> Table:
+    delimiter = _DELIMITERS[path.suffix.lower()]
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        first = stream.readline(_LONGEST_HEADER)
+    if not first.strip():
+        raise DatasetError(f"{path}: the file is empty, or its first line is. The first line must name the columns.")
+    _check_count(path, first.count(delimiter) + 1)
+    header = [cell.strip() for cell in next(csv.reader([first], delimiter=delimiter))]
+    bare = names_of_bare_edges(header) if kind == "edges" else None
+    header = list(bare or header)
+    columns = find_columns(kind, str(path), header)
+    _check_unique(path, header)
+    types = dict.fromkeys(columns.names, _TEXT) | dict.fromkeys(columns.numbers, pa.float32())
+    try:
+        with pyarrow.csv.open_csv(
+            path,
+            pyarrow.csv.ReadOptions(column_names=header, skip_rows=0 if bare else 1, block_size=_BLOCK_BYTES),
+            pyarrow.csv.ParseOptions(delimiter=delimiter),
+            pyarrow.csv.ConvertOptions(
+                column_types=types, include_columns=list(types), null_values=[""], strings_can_be_null=True
+            ),
+        ) as reader:
+            return Table(pa.Table.from_batches(list(reader), reader.schema), columns, str(path))
+    except pa.ArrowInvalid as error:
+        cell = re.search(r"In CSV column #(\d+): (.*)", str(error))
+        if cell is None:
+            said = f"{path}: {str(error).splitlines()[0]}. Every line must have a cell for each column."
+        else:
+            said = f"{path}, column {header[int(cell[1])]!r}: {cell[2]}. Write numbers there, or take the column out."
+        raise DatasetError(said) from error
+
+
+def _read_parquet(path: Path, kind: str) -> Table:
+    file = pyarrow.parquet.ParquetFile(path)
+    header = file.schema_arrow.names
+    _check_count(path, len(header))
+    columns = find_columns(kind, str(path), header)
+    _check_unique(path, header)
+    wanted = [*columns.names, *columns.numbers]
+    what, packed = f"{path}: {file.metadata.num_rows} rows of {len(wanted)} columns", path.stat().st_size
+    schema = map(file.schema.column, range(len(file.schema)))
+    texts = [column.path for column in schema if column.physical_type == "BYTE_ARRAY" and column.path in wanted]
+    needed = _claimed_bytes(file.metadata, len(wanted), texts)
+    require_plausible(what, needed, packed)
+    require_memory(what, needed, "Use a machine with more memory.")
+    # With each text once, however often it is there.
+    file = pyarrow.parquet.ParquetFile(path, read_dictionary=texts)
+    tables: list[Any] = []
+    for number in range(file.num_row_groups):
+        # One group after the other, since the sizes that a file tells of itself may be wrong.
+        tables.append(file.read_row_group(number, columns=wanted))
+        require_plausible(what, sum(table.nbytes for table in tables), packed)
+    data = pa.concat_tables(tables) if tables else file.schema_arrow.empty_table()
+    return Table(data, columns, str(path))
+
+
+def _claimed_bytes(metadata: Any, columns: int, texts: list[str]) -> int:
+    """The memory that a Parquet file says it needs: a number, or the code of a text, in each cell; and the texts."""
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    chunks = (group.column(place) for group in groups for place in range(group.num_columns))
+    sizes = (chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema in texts)
+    return int(8 * metadata.num_rows * columns + sum(sizes))
+
+
+def _check_count(path: Path, columns: int) -> None:
+    if columns > _MOST_COLUMNS:
+        raise DatasetError(
+            f"{path}: has {columns} columns, but no more than {_MOST_COLUMNS} are read. Use fewer; or write the "
+            "features that are not zero as node,feature,value, or all of them to an .npz file."
+        )
+
+
+def _check_unique(path: Path, header: list[str]) -> None:
+    column, count = Counter(header).most_common(1)[0]
+    if count > 1:
+        raise DatasetError(f"{path}: the column {column!r} is there twice. Give each column a name of its own.")

@@ -1,0 +1,298 @@
+"""Graphs from tables of edges, features, labels and splits, whose columns `docs/data.md` describes."""
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from scipy import sparse
+
+from cagat.data.graph import SPLIT_NAMES, Features, RawGraph, one_hot
+from cagat.data.validation import require_memory
+from cagat.errors import DatasetError
+
+_log = logging.getLogger(__name__)
+
+KINDS = ("edges", "features", "labels", "splits")
+_ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
+_NODE = ("node", "node_id", "id", "")
+_LABEL = ("label", "class", "y")
+_SPLIT = ("split", "part")
+_MISSING = {"", "NA", "NaN", "nan", "null"}
+_SPLIT_CODES = {"train": 1, "training": 1, "val": 2, "valid": 2, "validation": 2, "test": 3, "testing": 3}
+
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
+_LARGEST_WHOLE = 2**53  # Up to here floats hold every whole number.
+_SPARSE_BELOW = 0.25  # A table with fewer entries than this that are not zero is kept as a sparse matrix.
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table: those that hold names (of nodes, classes, ...), and those that hold numbers."""
+
+    names: tuple[str, ...]
+    numbers: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+
+
+def find_columns(kind: str, what: str, header: Sequence[str]) -> Columns:
+    """The columns of a table of one of the :data:`KINDS`, by the names in its header."""
+    if kind == "edges":
+        return _edge_columns(what, header)
+    node = _column(what, header, _NODE, "node")
+    if kind == "features":
+        others = tuple(column for column in header if column != node)
+        if [column.lower() for column in others] in (["feature"], ["feature", "value"]):
+            return Columns((node, others[0]), others[1:])
+        return Columns((node,), others)
+    names = [node, _column(what, header, *((_LABEL, "label") if kind == "labels" else (_SPLIT, "split")))]
+    if kind == "labels" and any(column.lower() in _SPLIT for column in header):
+        names.append(_column(what, header, _SPLIT, "split"))
+    return Columns(tuple(names), ignored=tuple(column for column in header if column not in names))
+
+
+def names_of_bare_edges(header: Sequence[str]) -> tuple[str, ...] | None:
+    """The columns of a list of edges that starts without names: two or three numbers in the first line."""
+    try:
+        bare = len([float(cell) for cell in header]) in (2, 3)
+    except ValueError:
+        return None
+    return ("source", "target", "weight")[: len(header)] if bare else None
+
+
+def _edge_columns(what: str, header: Sequence[str]) -> Columns:
+    lower = [column.lower() for column in header]
+    for ends in _ENDS:
+        if set(ends) <= set(lower):
+            names = tuple(header[lower.index(end)] for end in ends)
+            return Columns(names, tuple(column for column in header if column not in names))
+    raise DatasetError(
+        f"{what}: the first line is {','.join(header)[:80]!r}. It must name the columns source,target (or src,dst or "
+        "from,to), then weight and edge features if there are any; only a list of numbers may start without names."
+    )
+
+
+def _column(what: str, header: Sequence[str], known: Sequence[str], role: str) -> str:
+    for name in known:
+        for column in header:
+            if column.lower() == name:
+                return column
+    names = ", ".join(repr(name) for name in known if name)
+    raise DatasetError(
+        f"{what}: no column for the {role} among {','.join(header)[:80]!r}. The first line must name the columns; "
+        f"this one may be called {names}."
+    )
+
+
+@dataclass(frozen=True)
+class Table:
+    """A `pyarrow.Table`, its columns, and what to call it in errors."""
+
+    data: Any
+    columns: Columns
+    what: str
+
+    def codes(self, place: int, *, may_be_missing: bool = False) -> tuple[list[str], NDArray[np.int64]]:
+        """The distinct names in a column of names, and the code of each row; see :func:`as_codes`."""
+        column = self.columns.names[place]
+        return as_codes(f"{self.what}, column {column!r}", self.data[column], may_be_missing=may_be_missing)
+
+    def numbers(self, column: str) -> NDArray[np.float32]:
+        """A column of numbers; an empty cell is an error, because 0 and unknown are not the same."""
+        what, values = f"{self.what}, column {column!r}", self.data[column]
+        if values.null_count:
+            raise DatasetError(f"{what}: {values.null_count} cells are empty. Write 0 if that is meant.")
+        kind = values.type
+        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+            raise DatasetError(f"{what}: numbers are expected, but the column holds {kind}.")
+        with np.errstate(over="ignore"):
+            return np.asarray(values.to_numpy(), dtype=np.float32)
+
+
+def as_codes(what: str, column: Any, *, may_be_missing: bool = False) -> tuple[list[str], NDArray[np.int64]]:
+    """The distinct names in a column, in the order in which they first occur, and the code of each row.
+
+    Whole numbers are names too: 7 in a Parquet file is the name 7 in a CSV file. Spaces around a name do not count.
+
+    Args:
+        what: Names the column in errors.
+        column: A `pyarrow.ChunkedArray`.
+        may_be_missing: Whether a row may have no name; its code is then -1.
+    """
+    if pa.types.is_floating(column.type):
+        column = _whole_numbers(what, column)
+    if not pa.types.is_dictionary(column.type):
+        column = _texts(what, column).dictionary_encode()
+    if column.null_count and not may_be_missing:
+        raise DatasetError(f"{what}: {column.null_count} rows are empty. Fill them in or remove these rows.")
+    if column.num_chunks == 0:
+        return [], np.empty(0, dtype=np.int64)
+    column = column.unify_dictionaries()
+    try:
+        found = pc.utf8_trim_whitespace(_texts(what, column.chunk(0).dictionary)).to_pylist()
+    except pa.ArrowInvalid as error:
+        raise DatasetError(f"{what}: names are not UTF-8 ({error}). Write them as such.") from error
+    rows = np.concatenate([chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False) for chunk in column.chunks])
+    return _compact(found, rows.astype(np.int64))
+
+
+def _whole_numbers(what: str, column: Any) -> Any:
+    """Pandas turns whole numbers into floats when some are missing: turn them back."""
+    array = column.to_numpy()
+    missing = np.isnan(array)
+    whole = np.where(missing, 0, array)
+    wrong = (np.abs(whole) > _LARGEST_WHOLE) | (whole != np.trunc(whole))
+    if wrong.any():
+        raise DatasetError(f"{what}: names must be texts or whole numbers, but one is {whole[wrong][0]}.")
+    return pa.chunked_array([pa.array(whole.astype(np.int64), mask=missing)])
+
+
+def _texts(what: str, column: Any) -> Any:
+    try:
+        return column.cast(pa.large_string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DatasetError(f"{what}: names must be texts or whole numbers, but are {column.type}.") from error
+
+
+def _compact(found: list[str], rows: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int64]]:
+    """Names that differ only in spaces become one, and names that no row uses go."""
+    used = np.zeros(len(found), dtype=np.bool_)
+    used[rows[rows >= 0]] = True
+    if used.all() and len(set(found)) == len(found):
+        return found, rows
+    number: dict[str, int] = {}
+    code = np.full(len(found) + 1, -1, dtype=np.int64)  # The last place serves the rows without a name, which are -1.
+    for place in np.flatnonzero(used).tolist():
+        code[place] = number.setdefault(found[place], len(number))
+    return list(number), code[rows]
+
+
+def sorted_names(names: list[str]) -> list[str]:
+    """Names in order: by value if all are whole numbers, else as texts."""
+    numeric = all(_WHOLE_NUMBER.fullmatch(name) for name in names)
+    return sorted(names, key=lambda name: (int(name) if numeric else 0, name))
+
+
+def graph_from_tables(
+    tables: Mapping[str, Table],
+    *,
+    directed: bool = False,
+    name: str = "graph",
+    source: str = "tables",
+    sha256: str = "",
+) -> RawGraph:
+    """Assemble a graph from a table for each of the :data:`KINDS`, of which only `edges` must be there.
+
+    Nodes are numbered in the order of the features table, then come those only in labels, splits and edges, in this
+    order. Classes and sparse features are sorted: by value if all their names are whole numbers, else as texts.
+    """
+    for table in tables.values():
+        if table.columns.ignored:
+            _log.warning("%s: columns not used: %s", table.what, ", ".join(table.columns.ignored))
+    number: dict[str, int] = {}
+    edges, features, labels, splits = (tables.get(kind) for kind in KINDS)
+    assert edges is not None
+    once = features is not None and len(features.columns.names) == 1
+    feature_rows = _node_rows(features, number, once=once) if features else None
+    label_rows = _node_rows(labels, number, once=True) if labels else None
+    split_rows = _node_rows(splits, number, once=True) if splits else None
+    edge_index = np.stack([_node_rows(edges, number, place) for place in (0, 1)])
+    nodes = len(number)
+    matrix, feature_names = one_hot(nodes), list[str]()
+    if features and feature_rows is not None:
+        matrix, feature_names = _feature_matrix(features, feature_rows, nodes)
+    class_names, node_labels = list[str](), np.full(nodes, -1, dtype=np.int64)
+    codes = split_codes(splits, 1, split_rows, nodes) if splits and split_rows is not None else None
+    if labels and label_rows is not None:
+        class_names, node_labels = _label_vector(labels, label_rows, nodes)
+        if len(labels.columns.names) == 3:
+            if splits:
+                raise DatasetError(f"{splits.what}: there is a split in the table of labels too. Keep one of the two.")
+            codes = split_codes(labels, 2, label_rows, nodes)
+    weights = [column for column in edges.columns.numbers if column.lower() == "weight"]
+    attributes = [column for column in edges.columns.numbers if column not in weights]
+    return RawGraph(
+        edge_index=edge_index,
+        features=matrix,
+        labels=node_labels,
+        node_names=list(number),
+        class_names=class_names,
+        feature_names=feature_names,
+        edge_weight=edges.numbers(weights[0]) if weights else None,
+        edge_attr=np.stack([edges.numbers(column) for column in attributes], axis=1) if attributes else None,
+        split_codes=codes,
+        directed=directed,
+        name=name,
+        source=source,
+        sha256=sha256,
+    )
+
+
+def _node_rows(table: Table, number: dict[str, int], place: int = 0, *, once: bool = False) -> NDArray[np.int64]:
+    """The node number of every row; new names get the next numbers."""
+    names, rows = table.codes(place)
+    if "" in names:
+        raise DatasetError(f"{table.what}: a node has an empty name. Fill it in or remove the row.")
+    if once and len(names) != len(rows):
+        twice = names[int(np.bincount(rows).argmax())]
+        raise DatasetError(f"{table.what}: node {twice!r} has more than one row. Keep one.")
+    return np.array([number.setdefault(name, len(number)) for name in names], dtype=np.int64)[rows]
+
+
+def _feature_matrix(table: Table, rows: NDArray[np.int64], nodes: int) -> tuple[Features, list[str]]:
+    """One row per node, sparse or dense, and the names of the columns; `rows` are the nodes of the table's rows."""
+    columns = table.columns.numbers
+    if len(table.columns.names) == 2:
+        found, codes = table.codes(1)
+        names = sorted_names(found)
+        number = {name: place for place, name in enumerate(names)}
+        column = np.array([number[name] for name in found], dtype=np.int64)[codes]
+        values = table.numbers(columns[0]) if columns else np.ones(len(rows), dtype=np.float32)
+        sparse_matrix = sparse.csr_matrix((values, (rows, column)), shape=(nodes, len(names)))
+        if sparse_matrix.nnz != len(rows):
+            raise DatasetError(
+                f"{table.what}: {len(rows) - sparse_matrix.nnz} rows name a node and a feature that another row "
+                "names too. Keep one."
+            )
+        return sparse_matrix, names
+    require_memory(
+        f"{table.what}: a matrix of {nodes} nodes and {len(columns)} features",
+        4 * nodes * len(columns),
+        "Write the features that are not zero as node,feature,value.",
+    )
+    matrix = np.zeros((nodes, len(columns)), dtype=np.float32)
+    for place, name in enumerate(columns):
+        matrix[rows, place] = table.numbers(name)
+    few = np.count_nonzero(matrix) < _SPARSE_BELOW * matrix.size
+    return (sparse.csr_matrix(matrix) if few else matrix), list(columns)
+
+
+def _label_vector(table: Table, rows: NDArray[np.int64], nodes: int) -> tuple[list[str], NDArray[np.int64]]:
+    """The names of the classes and the class of each node; `rows` are the nodes of the table's rows."""
+    found, codes = table.codes(1, may_be_missing=True)
+    names = sorted_names([name for name in found if name not in _MISSING])
+    number = {name: place for place, name in enumerate(names)}
+    # One place more, for the rows without any text, whose code is -1.
+    label = np.array([*(number.get(name, -1) for name in found), -1], dtype=np.int64)
+    labels = np.full(nodes, -1, dtype=np.int64)
+    labels[rows] = label[codes]
+    return names, labels
+
+
+def split_codes(table: Table, place: int, rows: NDArray[np.int64], nodes: int) -> NDArray[np.int64]:
+    """The split code of each node, by a column of names; `rows` are the nodes of the table's rows."""
+    found, codes = table.codes(place, may_be_missing=True)
+    for name in found:
+        if name not in _MISSING and name.lower() not in _SPLIT_CODES:
+            raise DatasetError(
+                f"{table.what}: {name!r} is no part of a split. Write {', '.join(SPLIT_NAMES)} or nothing."
+            )
+    code = np.array([*(_SPLIT_CODES.get(name.lower(), 0) for name in found), 0], dtype=np.int64)
+    node_codes = np.zeros(nodes, dtype=np.int64)
+    node_codes[rows] = code[codes]
+    return node_codes

