@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: demo test test-browser docs lint bench faults mutate fuzz clean
+.PHONY: demo test test-browser docs lint bench faults clean
 
 demo: $(INSTALLED)
 	$(BIN)/cagat demo
@@ -34,15 +34,6 @@ bench: $(INSTALLED)
 
 faults: $(INSTALLED)
 	$(BIN)/python tools/faults.py --quick
-
-mutate: $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt cosmic-ray
-	$(BIN)/python tools/mutate.py
-
-# Without atheris, which has no wheel for every Python, the tool says so and changes files at random.
-fuzz: $(INSTALLED)
-	-$(BIN)/python -m pip install --quiet --constraint constraints.txt --only-binary :all: atheris
-	$(BIN)/python tools/fuzz_readers.py --minutes 10
 
 clean:
 	rm -rf $(VENV) site

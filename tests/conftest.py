@@ -14,8 +14,6 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 # so that it tells about the code and not about luck; HYPOTHESIS_PROFILE=explore looks for new ones.
 settings.register_profile("cagat", deadline=None, print_blob=True, database=None, derandomize=True)
 settings.register_profile("explore", deadline=None, print_blob=True, max_examples=1000)
-# For tools/mutate.py, which runs the tests again and again.
-settings.register_profile("short", deadline=None, database=None, derandomize=True, max_examples=8)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "cagat"))
 
 

@@ -4,13 +4,13 @@ Run: python tools/where_context_helps.py [--datasets cora citeseer cora_ml] [--l
 
 Both are trained on the same splits as in Table 1, and their test nodes are sorted by how many neighbours they have, how
 many of these are of their own class, how far the nearest training node is, and how large their class is. A split that
-is in `where_context_helps.jsonl` is not done again.
+is in `where_context_helps.jsonl` is not done again; `tools/update_docs.py` makes the table.
 """
 
 import argparse
-import shlex
 import statistics
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
-from cagat.experiments.cell import Cell, fit_cell
 from cagat.experiments.experiment import tuned
-from cagat.experiments.job import Job
+from cagat.experiments.jobs import Job
 from cagat.experiments.records import Records
 from cagat.experiments.summary import paired_difference
-from cagat.files import atomic_write
-from cagat.style import Table, source_line
+from cagat.experiments.task import Task, fit_task
+from cagat.style import Table
 from cagat.training.compute import computing
 
 METHODS = ("gat", "cagat")
@@ -65,12 +64,12 @@ def kinds(edge_index: NDArray[np.int64], classes: NDArray[np.int64], train: NDAr
     }
 
 
-def measured(cell: Cell, data_dir: str | None) -> dict[str, Any]:
+def measured(task: Task, data_dir: str | None) -> dict[str, Any]:
     """For each kind, how many test nodes of a split are of it, and how many of them each method gets right."""
     right, test = {}, np.empty(0, dtype=np.int64)
     for method in METHODS:
         row = tuned(method)
-        fitted = fit_cell({"model": row.method, "preset": row.preset}, cell, data_dir)
+        fitted = fit_task({"model": row.method, "preset": row.preset}, task, data_dir)
         with computing(threads=1, deterministic=False), torch.no_grad():
             right[method] = (fitted.model(*fitted.inputs).argmax(dim=1) == fitted.graph.y).numpy()
         test = fitted.split.test.numpy()
@@ -83,10 +82,10 @@ def measured(cell: Cell, data_dir: str | None) -> dict[str, Any]:
 
 
 def table(records: dict[str, dict[int, dict[str, Any]]]) -> Table:
-    """A line a kind, for each graph the share of nodes, GAT's accuracy, and CaGAT's paired difference to it."""
+    """One line per kind; for each graph its share of the nodes, GAT's accuracy, and CaGAT's paired difference."""
     head = ["test nodes"]
     for dataset in records:
-        head += [f"{dataset}: share", "GAT", "CaGAT less GAT"]
+        head += [f"{dataset}: share", "GAT", "CaGAT - GAT"]
     lines = []
     for kind in next(iter(next(iter(records.values())).values())):
         line = [kind]
@@ -106,38 +105,39 @@ def table(records: dict[str, dict[int, dict[str, Any]]]) -> Table:
     return Table(head, lines, words=1)
 
 
+def block(results: Path, labels: int = 20) -> str:
+    """The table of docs/reproduction.md."""
+    found: dict[str, dict[int, dict[str, Any]]] = {}
+    for record in Records(results / f"{NAME}.jsonl"):
+        asked = record["asked"]
+        if asked["labels"] == labels:
+            found.setdefault(asked["dataset"], {})[asked["seed"]] = record["found"]
+    count = max(map(len, found.values()))
+    note = (
+        f"{labels} labels per class, {count} splits; accuracy in percent, mean over the splits; differences are "
+        f"paired, with their 95 % interval. From `results/{NAME}.jsonl`."
+    )
+    return f"{table(found).markdown()}\n\n{note}\n"
+
+
 def main() -> None:
-    """Train what is missing, and write the table."""
+    """Train what is missing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--datasets", nargs="+", default=["cora", "citeseer", "cora_ml"])
-    parser.add_argument("--labels", type=int, default=20, help="training nodes a class")
+    parser.add_argument("--labels", type=int, default=20, help="labels per class")
     parser.add_argument("--splits", type=int, default=10, help="how many splits, seeds 0, 1, ...")
     parser.add_argument("--data-dir")
     parser.add_argument("--out", type=Path, default=Path("results"))
     arguments = parser.parse_args()
-    arguments.out.mkdir(parents=True, exist_ok=True)
     records = Records(arguments.out / f"{NAME}.jsonl")
-    found: dict[str, dict[int, dict[str, Any]]] = {}
-    for dataset in arguments.datasets:
-        for seed in range(arguments.splits):
-            cell = Cell(dataset, arguments.labels, seed)
-            # Named by their configurations, so that another preset is another record.
-            jobs = [Job(tuned(method).method, tuned(method).preset, cell) for method in METHODS]
-            asked = {**cell._asdict(), **{job.method + "_config": job.asked()["config"] for job in jobs}}
-            known = records.get(asked)
-            if known is None:
-                known = measured(cell, arguments.data_dir)
-                records.add(asked, known)
-            found.setdefault(dataset, {})[seed] = known
-            print(f"{dataset}, split {seed}", file=sys.stderr)
-    note = (
-        f"{arguments.labels} labels a class, splits 0 to {arguments.splits - 1}; accuracy in percent, mean over the "
-        "splits; differences are paired, with their 95 % interval."
-    )
-    command = shlex.join(["python", *sys.argv])
-    text = "\n\n".join([table(found).markdown(), note, source_line(command)]) + "\n"
-    atomic_write(arguments.out / f"{NAME}.md", text)
-    print(arguments.out / f"{NAME}.md")
+    for dataset, seed in product(arguments.datasets, range(arguments.splits)):
+        task = Task(dataset, arguments.labels, seed)
+        # Named by their configurations, so that another preset is another record.
+        jobs = [Job(tuned(method).method, tuned(method).preset, task) for method in METHODS]
+        asked = {**task._asdict(), **{job.method + "_config": job.asked["config"] for job in jobs}}
+        if records.get(asked) is None:
+            records.add(asked, measured(task, arguments.data_dir))
+        print(f"{dataset}, split {seed}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -120,15 +120,6 @@ def test_numbers_out_of_range_are_wrong_usage(line, option, value, tmp_path, mon
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("option", ["--out", "--finalists"])
-def test_a_search_in_a_directory_whose_name_is_not_text(option, failing, tmp_path):
-    odd = os.fsdecode(b"\xff")
-    message = failing("tune", "--dataset", SMALL, "--labels", "3", "--out", "search", option, odd).replace("\n", " ")
-    assert "not UTF-8" in message
-    assert "Choose another directory" in message
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_tables_in_a_directory_whose_name_is_not_text(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     line = ["reproduce", "table1", "--datasets", SMALL, "--methods", "labelprop", "--labels", "3", "--splits", "1"]
@@ -145,12 +136,13 @@ def test_records_that_are_a_device_are_told(failing, tmp_path):
     assert "x.jsonl: cannot be read (it is no regular file)" in failing("reproduce", "status", "--out", "results")
 
 
-def test_a_search_whose_database_is_damaged(failing, tmp_path):
+@pytest.mark.parametrize(("name", "content"), [("search.json", "{}"), ("trials.csv", "trial,state\n0,complete\n")])
+def test_a_search_whose_files_are_damaged(failing, tmp_path, name, content):
     (tmp_path / "search").mkdir()
-    (tmp_path / "search" / "study.db").write_bytes(b"no database " * 500)
-    message = failing("tune", "--dataset", SMALL, "--labels", "2", "--out", "search")
-    assert "study.db" in message
-    assert "choose another --out" in message.replace("\n", " ")
+    (tmp_path / "search" / name).write_text(content)
+    message = failing("tune", "--dataset", SMALL, "--labels", "2", "--out", "search").replace("\n", " ")
+    assert name in message
+    assert "Choose another --out" in message
 
 
 def test_a_report_without_a_name(failing):

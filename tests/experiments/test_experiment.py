@@ -1,8 +1,9 @@
+from pathlib import Path
+
 import pytest
 
 from cagat.cli.reproduce import WHAT
 from cagat.errors import ConfigError
-from cagat.experiments.cell import Cell
 from cagat.experiments.experiment import (
     EXPERIMENTS,
     Row,
@@ -15,8 +16,9 @@ from cagat.experiments.experiment import (
     table1,
     table2,
 )
-from cagat.experiments.job import Job
+from cagat.experiments.jobs import Job, JobStore
 from cagat.experiments.paper import reported
+from cagat.experiments.task import Task
 from cagat.training import TrainConfig
 
 
@@ -32,14 +34,14 @@ def test_table1_has_every_row_of_the_papers():
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_job_of_every_experiment_is_a_configuration(name):
     jobs = EXPERIMENTS[name]().jobs()
-    assert len({str(job.asked()) for job in jobs}) == len(jobs)
+    assert len({str(job.asked) for job in jobs}) == len(jobs)
     for job in jobs[:: max(1, len(jobs) // 50)]:
         TrainConfig.from_values(job.values())
 
 
 def test_the_first_split_of_everything_comes_first():
     jobs = table2().jobs()
-    assert [job.cell.seed for job in jobs] == sorted(job.cell.seed for job in jobs)
+    assert [job.task.seed for job in jobs] == sorted(job.task.seed for job in jobs)
 
 
 def test_figures_of_the_paper():
@@ -69,14 +71,14 @@ def test_noise_has_the_graphs_themselves_beside_the_changed_ones():
 
 @pytest.mark.parametrize("experiment", [ablation(), learned()], ids=lambda experiment: experiment.name)
 def test_every_change_of_the_tuned_preset_makes_another_configuration(experiment):
-    jobs = [Job(row.method, row.preset, Cell("cora", 20, 0), row.changes) for row in experiment.rows]
-    assert len({job.asked()["config"] for job in jobs}) == len(jobs)
+    jobs = [Job(row.method, row.preset, Task("cora", 20, 0), row.changes) for row in experiment.rows]
+    assert len({job.asked["config"] for job in jobs}) == len(jobs)
     assert {row.preset for row in experiment.rows} == {"tuned"}
 
 
 def test_a_part_of_an_experiment():
     part = table1().restricted(["cora"], ["gat"], [20], 2)
-    assert {job.cell for job in part.jobs()} == {Cell("cora", 20, 0), Cell("cora", 20, 1)}
+    assert {job.task for job in part.jobs()} == {Task("cora", 20, 0), Task("cora", 20, 1)}
     assert {job.method for job in part.jobs()} == {"gat"}
     with pytest.raises(ConfigError, match=r"table1 has no method 'gta'.*gat"):
         table1().restricted(methods=["gta"])
@@ -84,16 +86,24 @@ def test_a_part_of_an_experiment():
 
 def test_few_labels_has_five_splits_of_the_slow_graph_unless_told_otherwise():
     def most(experiment, dataset):
-        return max(job.cell.seed for job in experiment.jobs() if job.cell.dataset == dataset)
+        return max(job.task.seed for job in experiment.jobs() if job.task.dataset == dataset)
 
     assert (most(few_labels(), "pubmed"), most(few_labels(), "cora")) == (4, 9)
     assert most(few_labels().restricted(splits=7), "pubmed") == 6
 
 
 def test_another_preset_is_another_job():
-    cell = Cell("cora", 20, 0)
-    jobs = [Job("cagat", "paper", cell), Job("cagat", "paper", cell, (("xi", 0.0),)), Job("gat", "authors", cell)]
-    assert len({job.asked()["config"] for job in jobs}) == 3
+    task = Task("cora", 20, 0)
+    jobs = [Job("cagat", "paper", task), Job("cagat", "paper", task, (("xi", 0.0),)), Job("gat", "authors", task)]
+    assert len({job.asked["config"] for job in jobs}) == 3
     # A change that changes nothing is the same configuration, but another row.
-    same = Job("cagat", "paper", cell, (("xi", 1e-3),))
-    assert same.asked()["config"] == jobs[0].asked()["config"]
+    same = Job("cagat", "paper", task, (("xi", 1e-3),))
+    assert same.asked["config"] == jobs[0].asked["config"]
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_what_is_committed_is_recognised(name):
+    """So that a rerun of a finished experiment does nothing: neither names nor settings of old records may change."""
+    experiment = EXPERIMENTS[name]()
+    store = JobStore(Path(__file__).parents[2] / "results", experiment.name)
+    assert [job for job in experiment.jobs() if store.records.get(job.asked) is None] == []

@@ -1,5 +1,7 @@
 import csv
 import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import yaml
@@ -7,13 +9,23 @@ import yaml
 from cagat import data
 from cagat.cli.tune import tune
 from cagat.errors import ConfigError
-from cagat.experiments import cell as scoring
+from cagat.experiments import task as scoring
+from cagat.experiments import tuning
 from cagat.experiments.search_report import write_report
 from cagat.experiments.search_space import SearchSpace
-from cagat.experiments.tuning import Search, TuneOptions
+from cagat.experiments.tuning import Search, TuneOptions, read_trials
 from cagat.training import TrainConfig
 
 GRAPH = "synthetic:nodes=90,degree=4,classes=3,features=8,seed=0"
+RESULTS = Path(__file__).parents[2] / "results" / "tuning"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def in_process():
+    """Fits in a thread: a process takes seconds to start. `test_the_command` has real ones."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tuning, "ProcessPoolExecutor", lambda jobs, **options: ThreadPoolExecutor(1))
+        yield
 
 
 def options(out, **changes) -> TuneOptions:
@@ -25,6 +37,10 @@ def run(search: Search) -> int:
     trials = []
     search.run(lambda done, total: None, lambda: trials.append(1))
     return len(trials)
+
+
+def asked(out) -> list[dict]:
+    return [json.loads(line)["asked"] for line in (out / "fits.jsonl").read_text().splitlines()]
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +61,8 @@ def test_finalists_are_judged_again(found, tmp_path):
     again = {"finalists": found.options.out, "trials": 2, "splits": 3, "first_seed": 102}
     search = Search.open(options(tmp_path / "final", **again))
     assert run(search) == 2
-    assert {cell.seed for cell in search.options.cells()} == {102, 103, 104}  # None of which the search has seen.
-    lines = (search.options.out / "fits.jsonl").read_text().splitlines()
-    assert {json.loads(line)["asked"]["seed"] for line in lines} == {102, 103, 104}
+    # None of which the search has seen.
+    assert {one["seed"] for one in asked(search.options.out)} == {102, 103, 104}
     complete = [trial for trial in found.study.trials if trial.value is not None]
     ranked = sorted(complete, key=lambda trial: trial.value, reverse=True)
     assert [trial.params for trial in search.study.trials] == [trial.params for trial in ranked[:2]]
@@ -59,13 +74,11 @@ def test_finalists_are_judged_again(found, tmp_path):
 
 
 def test_splits_are_those_no_table_reports(found):
-    lines = [json.loads(line)["asked"] for line in (found.options.out / "fits.jsonl").read_text().splitlines()]
-    assert {line["seed"] for line in lines} == {100, 101}
+    assert {one["seed"] for one in asked(found.options.out)} == {100, 101}
 
 
 def test_the_best_has_the_highest_mean_and_can_be_trained(found):
-    out = found.options.out
-    best = found.best()
+    out, best = found.options.out, found.best()
     assert best.value == max(trial.value for trial in found.study.trials if trial.value is not None)
     text = (out / "best.yaml").read_text()
     assert "seeds 100 to 101" in text
@@ -77,55 +90,78 @@ def test_the_best_has_the_highest_mean_and_can_be_trained(found):
 
 def test_a_score_is_that_of_the_validation_nodes(found):
     line = json.loads((found.options.out / "fits.jsonl").read_text().splitlines()[0])
-    asked = dict(line["asked"])
-    del asked["graph"]
-    cell = scoring.Cell(asked.pop("dataset"), asked.pop("labels"), asked.pop("seed"))
-    assert scoring.validation_score(asked, cell, None) == line["found"]
+    values = dict(line["asked"])
+    del values["graph"]
+    task = scoring.Task(values.pop("dataset"), values.pop("labels"), values.pop("seed"))
+    assert scoring.validation_scores(values, task, None) == line["found"]
 
 
 def test_no_test_label_is_read(monkeypatch):
-    values, cell = {"epochs": 4}, scoring.Cell(GRAPH, 5, 100)
-    scoring.known_graph.cache_clear()
-    expected = scoring.validation_score(values, cell, None)
-    graph = scoring.known_graph(GRAPH, None)
+    values, task = {"epochs": 4}, scoring.Task(GRAPH, 5, 100)
+    scoring.cached_graph.cache_clear()
+    expected = scoring.validation_scores(values, task, None)
+    graph = scoring.cached_graph(GRAPH, None)
     split = data.split(graph.y, 5, 20, 100)
     monkeypatch.setattr(data, "split", lambda *arguments, **rest: split)
     graph.y[split.test] = (graph.y[split.test] + 1) % 3
-    assert scoring.validation_score(values, cell, None) == expected
-    scoring.known_graph.cache_clear()
+    assert scoring.validation_scores(values, task, None) == expected
+    scoring.cached_graph.cache_clear()
 
 
-def test_an_interrupted_search_goes_on_and_fits_nothing_twice(tmp_path):
+def test_an_interrupted_search_ends_as_an_unbroken_one(tmp_path):
     space = tmp_path / "space.yaml"
     space.write_text("lam: {low: 0.1, high: 1.0}\nhidden: {choices: [4, 8]}\n")
-    search = Search.open(options(tmp_path, space=space))
+    unbroken = Search.open(options(tmp_path / "unbroken", space=space, trials=4))
+    run(unbroken)
     fits = []
 
     def interrupt(done, total):
         fits.append(done)
-        if len(fits) == 3:
+        if len(fits) == 7:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        search.run(interrupt, lambda: None)
-    lines = (tmp_path / "fits.jsonl").read_text().splitlines()
-    again = Search.open(options(tmp_path, space=space))
-    # What was under way is tried again, with the same values.
-    states = [trial.state.name for trial in again.study.trials]
-    assert states == ["COMPLETE", "FAIL", "WAITING"]
-    run(again)
+        Search.open(options(tmp_path / "broken", space=space, trials=4)).run(interrupt, lambda: None)
+    again = Search.open(options(tmp_path / "broken", space=space, trials=4))
     assert again.finished == 3
-    values = [trial.params for trial in again.study.trials]
-    assert values[1] == values[2]
-    asked = [json.dumps(json.loads(line)["asked"]) for line in (tmp_path / "fits.jsonl").read_text().splitlines()]
-    assert len(asked) == len(set(asked))
-    assert asked[: len(lines)] == [json.dumps(json.loads(line)["asked"]) for line in lines]
-    assert run(Search.open(options(tmp_path, space=space))) == 0
+    assert [trial.intermediate_values for trial in again.study.trials] == [
+        trial.intermediate_values for trial in unbroken.study.trials[:3]
+    ]
+    run(again)
+    assert (tmp_path / "broken" / "trials.csv").read_text() == (tmp_path / "unbroken" / "trials.csv").read_text()
+    assert asked(tmp_path / "broken") == asked(tmp_path / "unbroken"), "nothing is fitted twice"
+    assert run(Search.open(options(tmp_path / "broken", space=space, trials=4))) == 0
 
 
-def test_a_search_for_something_else_is_not_mixed_in(found):
+def test_searches_are_not_mixed(found, tmp_path):
     with pytest.raises(ConfigError, match=r"holds a search with splits=2, not 3\. Choose another --out"):
         Search.open(options(found.options.out, splits=3))
+    (tmp_path / "fits.jsonl").touch()
+    with pytest.raises(ConfigError, match=r"of an earlier version of cagat.*Choose another --out"):
+        Search.open(options(tmp_path))
+
+
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("*/trials.csv")), ids=lambda path: path.parent.name)
+def test_committed_searches_can_be_gone_on_with(path):
+    """Their fits are found again, and give the values of their trials."""
+    question = json.loads((path.parent / "search.json").read_text())
+    chosen = {key: question[key] for key in ("model", "splits", "first_seed", "epochs", "patience")}
+    chosen |= {"out": path.parent, "datasets": tuple(question["datasets"]), "labels": tuple(question["labels"])}
+    space, records = SearchSpace(question["space"]), tuning.Records(path.parent / "fits.jsonl")
+    study = tuning.Search(TuneOptions(**chosen), _study(), records, space, question["graphs"], [])
+    for trial in read_trials(path.parent):
+        study._replay(trial)
+        replayed = study.study.trials[-1]
+        assert replayed.params == trial.params
+        assert len(replayed.intermediate_values) == trial.fits
+        if trial.value is not None:
+            assert replayed.intermediate_values[trial.fits - 1] == pytest.approx(trial.value)
+
+
+def _study():
+    import optuna
+
+    return optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler())
 
 
 def test_spaces(tmp_path):
@@ -151,14 +187,19 @@ def test_spaces(tmp_path):
 def test_what_cannot_be_had_together_is_given_up(tmp_path):
     path = tmp_path / "space.yaml"
     path.write_text("support: {choices: [edges]}\naffinity: {choices: [full]}\n")
-    search = Search.open(options(tmp_path / "out", space=path, trials=2))
-    run(search)
-    assert {trial.state.name for trial in search.study.trials[1:]} == {"PRUNED"}
+    chosen = options(tmp_path / "out", space=path, trials=2)
+    run(Search.open(chosen))
+    search = Search.open(chosen)
+    assert {trial.state.name for trial in search.study.trials} == {"PRUNED"}
     assert search.best() is None
     assert "affinity" in search.commonest_reason()
 
 
-def test_the_command(tmp_path, capsys):
+def test_the_command(tmp_path, capsys, monkeypatch):
+    monkeypatch.undo()
+    from concurrent.futures import ProcessPoolExecutor
+
+    monkeypatch.setattr(tuning, "ProcessPoolExecutor", ProcessPoolExecutor)
     tune(out=tmp_path / "t", dataset=[GRAPH], labels=[5], splits=1, trials=1, epochs=2, patience=5)
     assert "Try it: cagat train --config" in capsys.readouterr().out
     assert (tmp_path / "t" / "best.yaml").exists()

@@ -52,8 +52,8 @@ def test_the_table_by_hand():
 
 
 def test_a_split_of_a_small_graph():
-    cell = tool["Cell"]("synthetic:nodes=240,degree=4,classes=2,features=16", 5, 0)
-    found = tool["measured"](cell, None)
+    task = tool["Task"]("synthetic:nodes=240,degree=4,classes=2,features=16", 5, 0)
+    found = tool["measured"](task, None)
     assert found["all test nodes"]["nodes"] == 240 - 2 * (5 + 20)
     for start, stop in ((1, 5), (5, 8), (8, 12), (12, 15)):
         parts = list(found.values())[start:stop]

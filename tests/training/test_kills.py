@@ -1,4 +1,4 @@
-"""Trainings that are killed; `tools/kill_test.py` does the same to the command line, and more often."""
+"""Trainings that are killed; `tools/faults.py` does the same to the command line, and more often."""
 
 import multiprocessing
 import random

@@ -10,9 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cagat.errors import DatasetError
-from cagat.experiments.cell import Cell
-from cagat.experiments.job import Job
-from cagat.experiments.job_store import JobStore
+from cagat.experiments.jobs import Job, JobStore
+from cagat.experiments.task import Task
 from fault_kinds.fault import Fault, Outcome
 from fault_kinds.forked import Forked, command
 from fault_kinds.kills import digests
@@ -51,7 +50,7 @@ def _two_trainings(home: Path, draw: random.Random) -> str:
 
 
 def _two_workers(home: Path, draw: random.Random) -> str:
-    job = Job("mlp", "ref", Cell(_GRAPH, 5, draw.randrange(100)))
+    job = Job("mlp", "ref", Task(_GRAPH, 5, draw.randrange(100)))
     both = [Forked(_work, job, folder=home) for _ in range(2)]
     ended = [process.wait(300) for process in both]
     if any(one.code != 0 for one in ended):

@@ -17,11 +17,11 @@ def require_drawable_splits(datasets: Iterable[str], labels: Iterable[int], data
     """
     from cagat.data.splits import split
     from cagat.errors import DatasetError
-    from cagat.experiments.cell import known_graph
+    from cagat.experiments.task import cached_graph
     from cagat.training.problem import DEFAULT_LABELS
 
     for name, count in product(datasets, labels):
-        graph = known_graph(name, data_dir)
+        graph = cached_graph(name, data_dir)
         try:
             # Which nodes are drawn depends on the seed, but not whether there are enough.
             split(graph.y, count, DEFAULT_LABELS, class_names=graph.class_names)

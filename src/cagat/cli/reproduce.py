@@ -26,9 +26,9 @@ def reproduce(
     datasets: Annotated[list[str] | None, typer.Option(help="Only these graphs, one or more.")] = None,
     methods: Annotated[list[str] | None, typer.Option(help="Only these models, one or more.")] = None,
     labels: Annotated[
-        list[int] | None, typer.Option(min=1, help="Only these numbers of labels a class, one or more.")
+        list[int] | None, typer.Option(min=1, help="Only these numbers of labels per class, one or more.")
     ] = None,
-    splits: Annotated[int | None, typer.Option(min=1, max=100, help="So many splits, seeds 0, 1, ...")] = None,
+    splits: Annotated[int | None, typer.Option(min=1, max=100, help="How many splits (seeds 0, 1, ...).")] = None,
     jobs: Annotated[
         int, typer.Option(min=1, max=MOST_JOBS, help="Processes that work at once; numbers do not depend on it.")
     ] = 1,
@@ -98,8 +98,8 @@ def _reproduce(experiment: "Experiment", out: Path, processes: int, data_dir: st
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from cagat.experiments.figures import draw
-    from cagat.experiments.job_store import JobStore
-    from cagat.experiments.summary import entries
+    from cagat.experiments.jobs import JobStore
+    from cagat.experiments.summary import table_cells
     from cagat.experiments.tables import write_tables
     from cagat.experiments.workers import work_through
     from cagat.files import disk_errors
@@ -127,9 +127,9 @@ def _reproduce(experiment: "Experiment", out: Path, processes: int, data_dir: st
     except KeyboardInterrupt:
         interrupted = True
     command = shlex.join(["cagat", *sys.argv[1:]])
-    found = entries(experiment, store)
-    pictures = draw(experiment, found, store, out)
-    paths = [*write_tables(experiment, found, out, command, pictures), *pictures]
+    cells = table_cells(experiment, store)
+    pictures = draw(experiment, cells, store, out)
+    paths = [*write_tables(experiment, cells, out, command, pictures), *pictures]
     typer.echo("\n".join([f"{experiment.name}: {len(store.records)} runs in {store.records.path}", *map(str, paths)]))
     if interrupted:
         typer.echo("Interrupted. Give the same command again to go on.", err=True)
@@ -137,7 +137,7 @@ def _reproduce(experiment: "Experiment", out: Path, processes: int, data_dir: st
 
 
 def _show_status(experiment: "Experiment", out: Path) -> None:
-    from cagat.experiments.job_store import JobStore
+    from cagat.experiments.jobs import JobStore
 
     all_jobs = experiment.jobs()
     store = JobStore(out, experiment.name) if out.is_dir() else None

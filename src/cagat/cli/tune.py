@@ -49,8 +49,8 @@ def tune(
     A search on few splits finds several good configurations and a lucky one: judge its best again on more splits or
     graphs with --finalists, and with a --first-seed whose splits the search has not seen.
 
-    The directory gets best.yaml (for `cagat train --config`), search.png, trials.csv, and study.db and fits.jsonl, with
-    which a search goes on.
+    The directory gets best.yaml (for `cagat train --config`), search.png, trials.csv, and search.json and fits.jsonl,
+    with which a search goes on.
     """
     show_messages()
     from cagat.experiments.tuning import Search, TuneOptions
@@ -72,8 +72,6 @@ def tune(
         finalists=finalists,
         data_dir=data_dir,
     )
-    for directory in (out, finalists):
-        _require_text(directory)
     require_drawable_splits(options.datasets, options.labels, options.data_dir)
     with directory_lock(out):
         search = Search.open(options)
@@ -88,26 +86,6 @@ def tune(
         finally:
             signal.signal(signal.SIGTERM, before)
         _report(search)
-
-
-def _require_text(directory: Path | None) -> None:
-    """Refuse a directory whose name is not text, in which the database of a search cannot be opened."""
-    from cagat.errors import ConfigError
-
-    # The database is asked for by its whole name, whatever part of it was given.
-    if directory is not None and not _is_text(name := str(directory.absolute())):
-        raise ConfigError(
-            f"{name!r}: a search cannot be kept there, since the name is not UTF-8 and its database needs one that is. "
-            "Choose another directory, or rename it."
-        )
-
-
-def _is_text(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _run(search: "Search") -> None:
@@ -128,7 +106,7 @@ def _run(search: "Search") -> None:
     )  # fmt: skip
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
         task = bars.add_task("trials", total=search.options.trials, completed=search.finished)
-        fits = bars.add_task("fits of this trial", total=len(search.options.cells()))
+        fits = bars.add_task("fits of this trial", total=len(search.options.tasks()))
 
         def after_trial() -> None:
             best = search.best()

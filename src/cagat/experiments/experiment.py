@@ -6,8 +6,8 @@ from itertools import product
 from typing import Any
 
 from cagat.errors import ConfigError, nearest
-from cagat.experiments.cell import Cell
-from cagat.experiments.job import Job
+from cagat.experiments.jobs import Job
+from cagat.experiments.task import Task
 from cagat.models import card
 
 GRAPHS = ("cora", "citeseer", "pubmed", "cora_ml")
@@ -16,7 +16,7 @@ NOISES = (":dropped=50", ":added=50", ":added=100")
 
 @dataclass(frozen=True)
 class Row:
-    """A line of a table: a model with a preset, and perhaps changes of it."""
+    """A row of a table: a model with a preset, perhaps changed."""
 
     method: str
     preset: str
@@ -28,14 +28,14 @@ class Experiment:
     """All runs of a table or figure.
 
     Attributes:
-        name: Of its files.
+        name: The name of its files.
         title: What it shows.
         rows: The configurations.
         datasets: The graphs.
-        labels: Numbers of training nodes a class.
+        labels: Numbers of labels per class.
         splits: How many splits; their seeds are 0, 1, ...
-        history: Whether the losses of all epochs are wanted.
-        fewer_splits: Graphs that have fewer splits than that, since a run on them takes long.
+        history: Whether the losses of all epochs are recorded.
+        fewer_splits: Graphs with fewer splits than that, since a run on them takes long.
     """
 
     name: str
@@ -48,12 +48,16 @@ class Experiment:
     fewer_splits: Mapping[str, int] = field(default_factory=dict)
 
     def jobs(self) -> list[Job]:
-        """All runs: the first split of everything first, so that a table that is interrupted is thin, not torn."""
+        """All runs, the first split of everything first, so that an interrupted table has no holes."""
         return [
-            Job(row.method, row.preset, Cell(dataset, labels, seed), row.changes, self.history)
+            self.job(row, Task(dataset, labels, seed))
             for seed, dataset, labels, row in product(range(self.splits), self.datasets, self.labels, self.rows)
             if seed in self.seeds(dataset)
         ]
+
+    def job(self, row: Row, task: Task) -> Job:
+        """The run of a row on a split of a graph."""
+        return Job(row.method, row.preset, task, row.changes, self.history)
 
     def seeds(self, dataset: str) -> range:
         """The seeds of the splits of a graph."""
@@ -66,7 +70,7 @@ class Experiment:
         labels: Sequence[int] = (),
         splits: int | None = None,
     ) -> "Experiment":
-        """A part of the experiment, or with other graphs or numbers of labels than its own.
+        """A part of the experiment, or one with other graphs or numbers of labels.
 
         Raises:
             ConfigError: A method is not in it.
@@ -97,7 +101,7 @@ def tuned(method: str) -> Row:
 
 
 def table1() -> Experiment:
-    """Table 1 of the paper: all methods, all graphs, 10 and 20 labels a class; and APPNP."""
+    """Table 1 of the paper: all methods, all graphs, 10 and 20 labels per class; and APPNP."""
     methods = (
         "mlp", "logreg", "labelprop", "labelprop-nl", "dgi", "graphsage", "gcn", "cvd-pp", "appnp", "gat", "cagat",
     )  # fmt: skip
@@ -140,7 +144,7 @@ def few_labels() -> Experiment:
     """A table of ours: how few labels are enough?"""
     rows = (tuned("cagat"), tuned("gat"), *(Row(name, card(name).default) for name in ("gcn", "appnp", "labelprop-nl")))
     labels = (1, 2, 3, 5, 10, 20)
-    return Experiment("few_labels", "Accuracy over labels a class", rows, GRAPHS, labels, fewer_splits={"pubmed": 5})
+    return Experiment("few_labels", "Accuracy over labels per class", rows, GRAPHS, labels, fewer_splits={"pubmed": 5})
 
 
 def noise() -> Experiment:
@@ -153,10 +157,10 @@ def noise() -> Experiment:
 
 
 def learned() -> Experiment:
-    """A table of ours: do coefficients that are learnt find the right ones by themselves, with few labels and more?"""
+    """A table of ours: do learnt coefficients find the right values by themselves, with few labels and more?"""
     given = tuned("cagat")
     rows = (given, replace(given, changes=(("learn_coefficients", True),)))
-    title = "Coefficients that are learnt, one a head, beside those that they start from"
+    title = "Learnt coefficients, one per head, beside those that they start from"
     return Experiment("learned", title, rows, ("cora", "citeseer", "cora_ml"), (2, 20), splits=5)
 
 

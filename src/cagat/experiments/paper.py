@@ -3,7 +3,7 @@
 import csv
 from functools import cache
 from importlib import resources
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cagat.experiments.experiment import Row
 
@@ -30,31 +30,22 @@ class Reported(NamedTuple):
 
 def reported(experiment: str, row: Row, dataset: str, labels: int) -> Reported | None:
     """The paper's figure for a cell of Table 1 or Table 2, if it has one."""
-    if experiment == "table2":
-        return _table2().get((dataset, labels, dict(row.changes)["xi"]))
     if experiment == "table1":
-        return _table1().get((_NAMES.get(row.method, ""), dataset, labels))
+        return _figures("table1").get((_NAMES.get(row.method), dataset, labels))
+    if experiment == "table2":
+        return _figures("table2").get((dict(row.changes)["xi"], dataset, labels))
     return None
 
 
 @cache
-def _table1() -> dict[tuple[str, str, int], Reported]:
+def _figures(table: str) -> dict[tuple[Any, ...], Reported]:
+    """The figures of a table by method or xi, graph and labels per class."""
+    file = resources.files("cagat.configs") / "paper" / f"{table}.csv"
     return {
-        (line["method"], line["dataset"], int(line["labels_per_class"])): _figure(line) for line in _lines("table1")
+        (
+            line["method"] if table == "table1" else float(line["xi"]),
+            line["dataset"],
+            int(line["labels_per_class"]),
+        ): Reported(float(line["mean"]), float(line["std"]))
+        for line in csv.DictReader(file.read_text(encoding="utf-8").splitlines())
     }
-
-
-@cache
-def _table2() -> dict[tuple[str, int, float], Reported]:
-    return {
-        (line["dataset"], int(line["labels_per_class"]), float(line["xi"])): _figure(line) for line in _lines("table2")
-    }
-
-
-def _lines(name: str) -> list[dict[str, str]]:
-    file = resources.files("cagat.configs") / "paper" / f"{name}.csv"
-    return list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
-
-
-def _figure(line: dict[str, str]) -> Reported:
-    return Reported(float(line["mean"]), float(line["std"]))

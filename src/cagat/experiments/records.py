@@ -18,10 +18,10 @@ _LARGEST_BYTES = 2**29  # A thousand records with the losses of ten thousand epo
 class Records:
     """Results by what was asked for, one line of JSON each, which several processes may add to.
 
-    Each is on the disk before the next is begun. A line that a kill cut off is forgotten, and its work done again.
+    Each is on the disk before the next is begun. A line that a kill cut off is ignored, and its work done again.
 
     Args:
-        path: The file; it is made with the first record.
+        path: The file; the first record creates it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -29,10 +29,7 @@ class Records:
         self._known: dict[str, dict[str, Any]] = {}
         self._read = 0
         self._lock = filelock.FileLock(path.with_name(f".{path.name}.lock"))
-        if path.exists():
-            with self._lock:
-                self._repair()
-            self.refresh()
+        self.refresh()
 
     def __len__(self) -> int:
         return len(self._known)
@@ -42,7 +39,7 @@ class Records:
         return iter(self._known.values())
 
     def get(self, asked: Mapping[str, Any]) -> dict[str, Any] | None:
-        """What was found, if it was asked before."""
+        """What was found, if this was asked before."""
         record = self._known.get(digest(asked))
         return None if record is None else record["found"]
 
@@ -52,7 +49,7 @@ class Records:
         with disk_errors(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self._lock:
-                self._repair()
+                self._remove_unfinished_line()
                 with self.path.open("ab") as stream:
                     stream.write((json.dumps(record) + "\n").encode())
                     stream.flush()
@@ -60,7 +57,7 @@ class Records:
         self._known[digest(asked)] = record
 
     def refresh(self) -> None:
-        """Take note of what other processes added.
+        """Read what other processes added.
 
         Raises:
             CagatError: The file cannot be read, or holds something else.
@@ -70,37 +67,34 @@ class Records:
         with self._opened() as stream:
             stream.seek(self._read)
             content = stream.read(_LARGEST_BYTES)
-        whole = content[: content.rfind(b"\n") + 1]
+        finished = content[: content.rfind(b"\n") + 1]
         line = b""
         try:
-            for line in whole.splitlines():
+            for line in finished.splitlines():
                 record = json.loads(line)
-                asked, found = record["asked"], record["found"]
-                self._known[digest(asked)] = {"asked": {**asked}, "found": {**found}}
+                asked, found = {**record["asked"]}, {**record["found"]}
+                self._known[digest(asked)] = {"asked": asked, "found": found}
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CagatError(
                 f"{self.path}: {line[:60]!r} is no record. Remove the line; its work is done again."
             ) from error
-        self._read += len(whole)
+        self._read += len(finished)
 
-    def _repair(self) -> None:
-        """Cut off a line that has no end."""
+    def _remove_unfinished_line(self) -> None:
         if not self.path.exists():
             return
         with self._opened() as stream:
-            end = size_of(stream)
-            if end == 0:
+            if (size := size_of(stream)) == 0:
                 return
-            stream.seek(end - 1)
+            stream.seek(size - 1)
             if stream.read(1) == b"\n":
                 return
             stream.seek(0)
-            whole = stream.read(end).rfind(b"\n") + 1
-        with disk_errors(self.path):
-            os.truncate(self.path, whole)
+            finished = stream.read(size).rfind(b"\n") + 1
+        os.truncate(self.path, finished)
 
     def _opened(self) -> BinaryIO:
-        """The file, to be read: neither a device, which may have no end, nor more than there can be of records."""
+        """The file, for reading: neither a device, which may have no end, nor larger than any file of records."""
         try:
             stream = open_regular(self.path)
         except OSError as error:

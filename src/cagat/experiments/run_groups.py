@@ -1,10 +1,8 @@
-"""Finished runs, put together where they differ by their split alone."""
+"""Finished runs, grouped where they differ by their split alone."""
 
-import math
-import reprlib
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from cagat.errors import ConfigError
@@ -18,20 +16,10 @@ from cagat.training.trainer import Epoch
 # Where and how a run was done does not change what it is.
 _NOT_COMPARED = ("seed", "data_dir", "device", "threads", "deterministic", "tensorboard")
 
-# What float32, in which losses are computed, does not reach: means and pictures of larger ones are no numbers any more.
-_LARGEST = 1e39
-
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A run with its result.
-
-    Attributes:
-        directory: Where it is.
-        config: What it computed.
-        result: What it found.
-        history: Its epochs; none of a model that is fitted at once.
-    """
+    """A run with its configuration, its result and its epochs (none for a model with a closed form)."""
 
     directory: RunDirectory
     config: TrainConfig
@@ -43,7 +31,7 @@ class FinishedRun:
         """Read the files of a run.
 
         Raises:
-            RunError: There is no run, it is not finished, or its files say what no training says.
+            RunError: There is no run, or it is not finished.
         """
         directory = RunDirectory(path)
         if not directory.config.exists():
@@ -51,35 +39,13 @@ class FinishedRun:
         result = read_result(directory)
         if result is None or result.test_accuracy is None:
             raise RunError(f"{path}: the run is not finished. Go on with it: cagat train --resume {path}")
-        history = directory.history()
-        _require_plausible(directory, result, history)
-        return cls(directory, TrainConfig.from_values(read_config(directory.config)), result, history)
-
-
-def _require_plausible(directory: RunDirectory, result: RunResult, history: list[Epoch]) -> None:
-    """Refuse numbers that no training gives, before they are summed and drawn."""
-    said = [(directory.result, name, value) for name, value in asdict(result).items()]
-    names = ("epoch", "loss", "val_loss", "val_accuracy")
-    said += [(directory.metrics, *pair) for epoch in history for pair in zip(names, epoch, strict=True)]
-    for path, name, value in said:
-        # A loss may well be infinite, and what is not a number is a gap in a picture.
-        if not isinstance(value, int | float) or (name.endswith("loss") and abs(value) == math.inf):
-            continue
-        if abs(value) > (1 if name.endswith("accuracy") else _LARGEST):
-            raise RunError(
-                f"{path}: {name} is {reprlib.repr(value)}, which no training gives. Remove the file, and have it "
-                f"written again: cagat train --resume {directory.path}"
-            )
+        config = TrainConfig.from_values(read_config(directory.config))
+        return cls(directory, config, result, directory.history())
 
 
 @dataclass(frozen=True)
 class RunGroup:
-    """Runs of one configuration on several splits.
-
-    Attributes:
-        name: What tells it from the other groups.
-        runs: The runs by the seed of their split.
-    """
+    """Runs of one configuration, by the seed of their split, and the name that tells it from other groups."""
 
     name: str
     runs: dict[int, FinishedRun]
@@ -91,7 +57,7 @@ class RunGroup:
 
     @property
     def labels(self) -> int | None:
-        """Training nodes a class; nothing if the split came with the graph."""
+        """Training nodes per class; ``None`` if the split came with the graph."""
         return self._first.result.labels_per_class
 
     @property
@@ -106,17 +72,12 @@ class RunGroup:
 
     @property
     def half(self) -> float:
-        """Half of its 95 % interval; not a number for a single run."""
+        """Half of its 95 % interval; NaN for a single run."""
         return half_interval(list(self.accuracies.values()))
 
-    @property
-    def val_labels(self) -> int | None:
-        """Validation nodes a class; likewise."""
-        return self._first.config.val_labels
-
-    def same_place(self, other: "RunGroup") -> bool:
-        """Whether both label the same graph from as many labels, so that splits with the same seed are the same."""
-        ours, theirs = ((group.dataset, group.labels, group.val_labels) for group in (self, other))
+    def has_splits_of(self, other: "RunGroup") -> bool:
+        """Whether equal seeds are equal splits: both are on the same graph with equally many labels."""
+        ours, theirs = ((group.dataset, group.labels, group._first.config.val_labels) for group in (self, other))
         return ours == theirs
 
     @property
@@ -125,7 +86,7 @@ class RunGroup:
 
 
 def grouped(runs: Sequence[FinishedRun]) -> list[RunGroup]:
-    """Put runs together that differ by their seed alone, in the order in which they were given.
+    """Group runs that differ by their seed alone, in the order in which they were given.
 
     Raises:
         ConfigError: Two runs are the same, on the same split.
@@ -149,16 +110,16 @@ def _names(runs: Sequence[FinishedRun]) -> list[str]:
     names = []
     for run in runs:
         values = run.config.values()
-        rivals = [other.config.values() for other in runs if other.config.model == run.config.model]
+        others = [other.config.values() for other in runs if other.config.model == run.config.model]
         differing = [
             key
-            for key in sorted({key for other in rivals for key in other})
+            for key in sorted({key for other in others for key in other})
             if key not in (*_NOT_COMPARED, "model", "dataset", "labels", "val_labels")
-            and any(other.get(key) != values.get(key) for other in rivals)
+            and any(other.get(key) != values.get(key) for other in others)
         ]
-        same_graph = {other.get("val_labels") for other in rivals if other["dataset"] == values["dataset"]}
+        val_labels = {other.get("val_labels") for other in others if other["dataset"] == values["dataset"]}
         # The table has a column that says so where the split came with the graph.
-        if len(same_graph) > 1 and values.get("val_labels") is not None:
+        if len(val_labels) > 1 and values.get("val_labels") is not None:
             differing.append("val_labels")
         names.append(" ".join([run.config.model, *(f"{key}={values.get(key)}" for key in differing)]))
     return names

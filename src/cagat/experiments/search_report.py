@@ -1,47 +1,78 @@
-"""What a search found, as files."""
+"""What a search found, as files: the best configuration, and a picture of all trials."""
 
-import csv
-import io
+import math
 from datetime import date
 from importlib.metadata import version
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from cagat.experiments.search_picture import draw_search
+from cagat.experiments.figures import empty_figure, rendered
 from cagat.experiments.tuning import Search
 from cagat.files import atomic_write
+from cagat.style import BLUE, GREY, ORANGE
 from cagat.training.config_file import config_text
+
+if TYPE_CHECKING:
+    import optuna
+
+_COLUMNS = 4
 
 
 def write_report(search: Search) -> None:
-    """Write the best configuration, the picture and the table of a search that has a best trial."""
+    """Write `best.yaml` and `search.png` of a search that has a best trial."""
     best, options = search.best(), search.options
     assert best is not None
-    seeds = f"{options.first_seed} to {options.first_seed + options.splits - 1}"
     comments = (
         f"The best of {search.finished} configurations that cagat tune tried, on {date.today().isoformat()}, with "
         f"cagat {version('cagat')}, torch {version('torch')} and optuna {version('optuna')}.",
         f"Mean validation accuracy {100 * (best.value or 0):.2f} %: {', '.join(options.datasets)}; "
-        f"{', '.join(map(str, options.labels))} labels a class; splits with the seeds {seeds}.",
+        f"{', '.join(map(str, options.labels))} labels per class; splits with seeds {options.first_seed} to "
+        f"{options.first_seed + options.splits - 1}.",
         "No test label was looked at.",
     )
-    judged: dict[str, Any] = {"epochs": options.epochs, "patience": options.patience}
+    values: dict[str, Any] = {"model": options.model, "epochs": options.epochs, "patience": options.patience}
     if len(options.datasets) == 1:
-        judged["dataset"] = options.datasets[0]
+        values["dataset"] = options.datasets[0]
     if len(options.labels) == 1:
-        judged["labels"] = options.labels[0]
-    text = config_text({"model": options.model, **judged, **best.params}, comments)
-    atomic_write(options.out / "best.yaml", text)
-    atomic_write(options.out / "trials.csv", _table(search))
-    draw_search(search.study.trials, best, options.out / "search.png")
+        values["labels"] = options.labels[0]
+    atomic_write(options.out / "best.yaml", config_text({**values, **best.params}, comments))
+    _draw(search.finished_trials(), best, options.out / "search.png")
 
 
-def _table(search: Search) -> str:
-    trials = [trial for trial in search.study.trials if trial.state.is_finished()]
-    keys = sorted({key for trial in trials for key in trial.params})
-    lines = io.StringIO()
-    writer = csv.writer(lines, lineterminator="\n")
-    writer.writerow(["trial", "state", "val_accuracy", "fits", *keys])
-    for trial in trials:
-        row: list[Any] = [trial.number, trial.state.name.lower(), trial.value, len(trial.intermediate_values)]
-        writer.writerow([*row, *(trial.params.get(key) for key in keys)])
-    return lines.getvalue()
+def _draw(trials: "list[optuna.trial.FrozenTrial]", best: "optuna.trial.FrozenTrial", path: Path) -> None:
+    """Draw the validation accuracy of all trials, in their order and over each of the searched values."""
+    complete = [trial for trial in trials if trial.state.name == "COMPLETE"]
+    given_up = [trial for trial in trials if trial.state.name == "PRUNED" and trial.intermediate_values]
+    keys = sorted({key for trial in complete for key in trial.params})
+    rows = math.ceil((len(keys) + 1) / _COLUMNS)
+    figure = empty_figure(3.2 * _COLUMNS, 2.6 * rows)
+    in_order, *others = axes = list(figure.subplots(rows, _COLUMNS, sharey=True, squeeze=False).flat)
+    for some, tint, size, label in ((given_up, GREY, 12, "given up"), (complete, BLUE, 14, "all fits")):
+        in_order.scatter([trial.number for trial in some], list(map(_score, some)), s=size, color=tint, label=label)
+    in_order.scatter([best.number], [_score(best)], s=60, marker="*", color=ORANGE, label="best", zorder=3)
+    in_order.set_xlabel("trial")
+    in_order.legend(frameon=False, fontsize=8)
+    for key, panel in zip(keys, others, strict=False):
+        values: list[Any] = [trial.params.get(key) for trial in complete]
+        panel.scatter(_places(values), list(map(_score, complete)), s=14, color=BLUE)
+        panel.scatter(_places([best.params[key]]), [_score(best)], s=60, marker="*", color=ORANGE, zorder=3)
+        panel.set_xlabel(key)
+        if all(isinstance(value, float) and value > 0 for value in values) and max(values) / min(values) > 20:
+            panel.set_xscale("log")
+    for panel in others[len(keys) :]:
+        panel.set_visible(False)
+    for row in range(rows):
+        axes[row * _COLUMNS].set_ylabel("validation accuracy, %")
+    atomic_write(path, rendered(figure, "png"))
+
+
+def _score(trial: "optuna.trial.FrozenTrial") -> float:
+    """In percent; for a trial that was given up, its last mean."""
+    value = trial.value if trial.value is not None else trial.intermediate_values[max(trial.intermediate_values)]
+    return 100 * value
+
+
+def _places(values: list[Any]) -> list[Any]:
+    """Numbers where they are, words side by side."""
+    numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
+    return values if numbers else [str(value) for value in values]

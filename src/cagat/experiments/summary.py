@@ -4,12 +4,12 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import NamedTuple
 
-from cagat.experiments.cell import Cell
 from cagat.experiments.experiment import Experiment, Row
-from cagat.experiments.job import Job
-from cagat.experiments.job_store import JobStore
+from cagat.experiments.jobs import JobStore
+from cagat.experiments.task import Task
 
 
 class Difference(NamedTuple):
@@ -26,15 +26,15 @@ class Difference(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A cell of a table.
+class TableCell:
+    """A configuration on a graph with so many labels per class: one accuracy for each split.
 
     Attributes:
         row: The configuration.
         dataset: The graph.
-        labels: Training nodes a class.
+        labels: Labels per class.
         accuracies: Test accuracy in percent by the seed of the split.
-        failed: How many runs ended without a number.
+        failed: How many runs diverged.
     """
 
     row: Row
@@ -49,17 +49,27 @@ class Entry:
         return statistics.fmean(self.accuracies.values()) if self.accuracies else math.nan
 
     @property
+    def place(self) -> tuple[str, int]:
+        """The column of the table: the graph and the labels per class."""
+        return self.dataset, self.labels
+
+    @property
+    def half(self) -> float:
+        """Half of the 95 % interval of the mean."""
+        return half_interval(list(self.accuracies.values()))
+
+    @property
     def std(self) -> float:
         """The standard deviation of a sample: with n - 1."""
         return statistics.stdev(self.accuracies.values()) if len(self.accuracies) > 1 else math.nan
 
-    def minus(self, other: "Entry") -> Difference | None:
-        """The difference to another configuration on the splits that both have; nothing below two of them."""
+    def minus(self, other: "TableCell") -> Difference | None:
+        """The difference to another configuration on the splits that both have; nothing for fewer than two."""
         return paired_difference(self.accuracies, other.accuracies)
 
 
 def paired_difference(ours: Mapping[int, float], theirs: Mapping[int, float]) -> Difference | None:
-    """The difference of two figures on the splits, given by seed, that both have; nothing below two of them."""
+    """The difference of two figures by seed, on the splits that both have; nothing for fewer than two."""
     seeds = sorted(ours.keys() & theirs.keys())
     if len(seeds) < 2:
         return None
@@ -69,34 +79,20 @@ def paired_difference(ours: Mapping[int, float], theirs: Mapping[int, float]) ->
 
 
 def half_interval(values: Sequence[float]) -> float:
-    """Half of the 95 % interval of a mean (Student's t); not a number below two values."""
+    """Half of the 95 % interval of a mean (Student's t); NaN for fewer than two values."""
     from scipy.stats import t
 
     n = len(values)
     return float(t.ppf(0.975, n - 1)) * statistics.stdev(values) / math.sqrt(n) if n > 1 else math.nan
 
 
-def entries(experiment: Experiment, store: JobStore) -> list[Entry]:
+def table_cells(experiment: Experiment, store: JobStore) -> list[TableCell]:
     """All cells of an experiment that have at least one run, row by row."""
-    found = []
-    for row in experiment.rows:
-        for dataset in experiment.datasets:
-            for labels in experiment.labels:
-                entry = _entry(experiment, store, row, dataset, labels)
-                if entry.accuracies or entry.failed:
-                    found.append(entry)
-    return found
-
-
-def _entry(experiment: Experiment, store: JobStore, row: Row, dataset: str, labels: int) -> Entry:
-    accuracies, failed = {}, 0
-    for seed in experiment.seeds(dataset):
-        job = Job(row.method, row.preset, Cell(dataset, labels, seed), row.changes, experiment.history)
-        record = store.found(job)
-        if record is None:
-            continue
-        if "failed" in record:
-            failed += 1
-        else:
-            accuracies[seed] = 100 * record["test_accuracy"]
-    return Entry(row, dataset, labels, accuracies, failed)
+    cells = []
+    for row, dataset, labels in product(experiment.rows, experiment.datasets, experiment.labels):
+        jobs = {seed: experiment.job(row, Task(dataset, labels, seed)) for seed in experiment.seeds(dataset)}
+        found = {seed: result for seed, job in jobs.items() if (result := store.found(job)) is not None}
+        if found:
+            accuracies = {seed: 100 * one["test_accuracy"] for seed, one in found.items() if "failed" not in one}
+            cells.append(TableCell(row, dataset, labels, accuracies, len(found) - len(accuracies)))
+    return cells

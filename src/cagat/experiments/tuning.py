@@ -1,26 +1,27 @@
 """A search for the best configuration, on validation nodes only."""
 
+import csv
+import io
+import json
 import logging
 import math
 import multiprocessing
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from torch_geometric.data import Data
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cagat.errors import CagatError, ConfigError
-from cagat.experiments.cell import Cell, known_graph, validation_score
 from cagat.experiments.records import Records
 from cagat.experiments.search_space import SearchSpace
-from cagat.experiments.worker_process import settle_as_worker
-from cagat.files import disk_errors
+from cagat.experiments.task import Task, cached_graph, validation_scores
+from cagat.experiments.workers import init_worker
+from cagat.files import atomic_write, read_bounded
 from cagat.models import card
 from cagat.training import DivergedError, TrainConfig
 from cagat.training.problem import graph_digest
@@ -30,30 +31,13 @@ if TYPE_CHECKING:
 
 # The tables report the splits with smaller seeds.
 FIRST_SEED = 100
+_COLUMNS = ("trial", "state", "val_accuracy", "fits")
+_LARGEST_BYTES = 2**26
 
 
 @dataclass(frozen=True)
 class TuneOptions:
-    """What is searched, and how hard.
-
-    Attributes:
-        out: The directory of the search.
-        model: The name of the model.
-        datasets: The graphs.
-        labels: Numbers of training nodes a class.
-        splits: How many splits.
-        first_seed: The seed of the first of them, at least 100; finalists are best judged on splits that the search has
-            not seen.
-        trials: How many configurations are tried in all, those of an earlier call included.
-        epochs: The largest number of epochs of a fit.
-        patience: How many epochs in a row may pass without a lower validation loss.
-        jobs: How many processes work at once; results do not depend on it.
-        seed: Of the search itself.
-        space: A file with the search space; ``None`` for `configs/search.yaml`.
-        finalists: The directory of an earlier search: nothing new is tried, but the best of its trials are judged
-            again, on what is asked here.
-        data_dir: Where published graphs are looked for.
-    """
+    """What is searched, and how hard: the options of `cagat tune`, whose help explains them."""
 
     out: Path
     model: str = "cagat"
@@ -70,19 +54,32 @@ class TuneOptions:
     finalists: Path | None = None
     data_dir: str | None = None
 
-    def cells(self) -> list[Cell]:
+    def tasks(self) -> list[Task]:
         """The fits of one trial, in the order in which they are done: the first split of every graph first."""
         seeds = range(self.first_seed, self.first_seed + self.splits)
-        return [Cell(dataset, labels, seed) for seed in seeds for labels in self.labels for dataset in self.datasets]
+        return [Task(dataset, labels, seed) for seed in seeds for labels in self.labels for dataset in self.datasets]
+
+
+class FinishedTrial(NamedTuple):
+    """A line of `trials.csv`; ``value`` is ``None`` and ``reason`` says why if the trial was given up."""
+
+    params: dict[str, Any]
+    value: float | None
+    fits: int
+    reason: str
 
 
 @dataclass
 class Search:
     """A search that can be interrupted at any moment: what was computed is kept, and not computed again.
 
+    `search.json` says what is searched, `fits.jsonl` has every fit, and `trials.csv` every finished trial. What a trial
+    tries is a function of the seed and of the trials before it, so a trial that was killed is proposed again, and finds
+    its fits.
+
     Attributes:
         options: What is searched.
-        study: optuna's study.
+        study: optuna's study, in memory.
     """
 
     options: TuneOptions
@@ -90,6 +87,7 @@ class Search:
     _records: Records
     _space: SearchSpace
     _graphs: dict[str, str]
+    _first: list[Mapping[str, Any]]
 
     @classmethod
     def open(cls, options: TuneOptions) -> "Search":
@@ -106,48 +104,22 @@ class Search:
             ) from error
         optuna.logging.set_verbosity(logging.WARNING)
         space = SearchSpace.of(options.model, options.space)
-        graphs = {name: graph_digest(graph, graph.y) for name, graph in _loaded(options)}
-        asked = {
-            "model": options.model,
-            "datasets": list(options.datasets),
-            "labels": list(options.labels),
-            "splits": options.splits,
-            "first_seed": options.first_seed,
-            "epochs": options.epochs,
-            "patience": options.patience,
-            "space": space.ranges,
-            "graphs": graphs,
-        }
-        with disk_errors(options.out):
-            options.out.mkdir(parents=True, exist_ok=True)
+        loaded = {name: cached_graph(name, options.data_dir) for name in options.datasets}
+        graphs = {name: graph_digest(graph, graph.y) for name, graph in loaded.items()}
+        asked = {key: getattr(options, key) for key in ("model", "splits", "first_seed", "epochs", "patience")}
+        asked |= {"datasets": list(options.datasets), "labels": list(options.labels)}
+        _require_same_search(options.out, asked | {"space": space.ranges, "graphs": graphs})
+        first = list(card(options.model).presets.values()) if options.finalists is None else _finalists(options)
         # A trial is given up after its first fits if it is worse than half of the trials were then.
-        pruner = optuna.pruners.MedianPruner(n_startup_trials=10, n_warmup_steps=len(options.cells()) // 3)
-        with _database_errors(options.out):
-            study = optuna.create_study(
-                study_name="cagat",
-                storage=_database(options.out),
-                direction="maximize",
-                load_if_exists=True,
-                pruner=optuna.pruners.NopPruner() if options.finalists else pruner,
-            )
-            return cls._of(options, study, asked, space)
-
-    @classmethod
-    def _of(cls, options: TuneOptions, study: "optuna.Study", asked: dict[str, Any], space: SearchSpace) -> "Search":
-        import optuna
-
-        known = {"first_seed": FIRST_SEED} | study.user_attrs.get("asked", asked)
-        for key, value in asked.items():
-            if known[key] != value:
-                raise ConfigError(
-                    f"{options.out}: holds a search with {key}={known[key]}, not {value}. Choose another --out."
-                )
-        study.set_user_attr("asked", asked)
-        # The state of a sampler is not stored, so the number of trials takes part in its seed: a search that is resumed
-        # does not try again what it tried before.
-        study.sampler = optuna.samplers.TPESampler(seed=options.seed + len(study.trials), multivariate=True)
-        search = cls(options, study, Records(options.out / "fits.jsonl"), space, asked["graphs"])
-        search._prepare()
+        pruner = optuna.pruners.MedianPruner(n_startup_trials=10, n_warmup_steps=len(options.tasks()) // 3)
+        study = optuna.create_study(
+            direction="maximize",
+            sampler=optuna.samplers.RandomSampler(),
+            pruner=optuna.pruners.NopPruner() if options.finalists else pruner,
+        )
+        search = cls(options, study, Records(options.out / "fits.jsonl"), space, graphs, first)
+        for trial in read_trials(options.out):
+            search._replay(trial)
         return search
 
     def run(self, on_fit: Callable[[int, int], None], on_trial: Callable[[], None]) -> None:
@@ -159,22 +131,29 @@ class Search:
         """
         import optuna
 
-        with _database_errors(self.options.out), self._workers() as workers:
-            while self.finished < self.options.trials:
+        with self._workers() as workers:
+            while (number := self.finished) < self.options.trials:
+                self.study.sampler = optuna.samplers.TPESampler(seed=self.options.seed + number, multivariate=True)
+                if number < len(self._first):
+                    self.study.enqueue_trial(self._space.contains(self._first[number]))
                 trial = self.study.ask()
                 try:
                     score = self._score(trial, workers, on_fit)
                 except (optuna.TrialPruned, ConfigError, DivergedError) as error:
-                    trial.set_user_attr("reason", str(error))
-                    self.study.tell(trial, state=optuna.trial.TrialState.PRUNED)
+                    self._give_up(trial, str(error))
                 else:
                     self.study.tell(trial, score)
+                atomic_write(self.options.out / "trials.csv", self._trials_text())
                 on_trial()
 
     @property
     def finished(self) -> int:
         """How many configurations have been tried, those given up included."""
-        return sum(trial.state.is_finished() and trial.state.name != "FAIL" for trial in self.study.trials)
+        return len(self.finished_trials())
+
+    def finished_trials(self) -> list["optuna.trial.FrozenTrial"]:
+        """All trials but the one that is under way."""
+        return [trial for trial in self.study.trials if trial.state.is_finished()]
 
     def commonest_reason(self) -> str:
         """Why most of the trials that were given up were."""
@@ -183,69 +162,71 @@ class Search:
 
     def best(self) -> "optuna.trial.FrozenTrial | None":
         """The trial with the highest mean validation accuracy, of those that did all fits."""
-        return next(iter(_ranked(self.study)), None)
+        complete = [trial for trial in self.study.trials if trial.state.name == "COMPLETE"]
+        return max(complete, key=lambda trial: trial.value or -math.inf, default=None)
 
-    def _prepare(self) -> None:
-        """Let the presets be tried first, and what a kill left unfinished again."""
+    def _replay(self, known: FinishedTrial) -> None:
+        """Tell optuna about a trial of an earlier call."""
+        self.study.enqueue_trial(known.params)
+        trial = self.study.ask()
+        values = self._space.suggest(trial)
+        scores: list[float] = []
+        for step, task in enumerate(self.options.tasks()[: known.fits]):
+            if (found := self._records.get(self._asked(values, task))) is None:
+                break
+            scores.append(found["val_accuracy"])
+            trial.report(statistics.fmean(scores), step)
+        if known.value is None:
+            self._give_up(trial, known.reason)
+        else:
+            self.study.tell(trial, known.value)
+
+    def _give_up(self, trial: "optuna.Trial", reason: str) -> None:
         import optuna
 
-        if not self.study.trials:
-            for values in self._first_tried():
-                self.study.enqueue_trial(self._space.contains(values))
-        for trial in self.study.trials:
-            if trial.state == optuna.trial.TrialState.RUNNING:
-                self.study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
-                self.study.enqueue_trial(trial.params)
+        trial.set_user_attr("reason", reason)
+        self.study.tell(trial, state=optuna.trial.TrialState.PRUNED)
 
-    def _first_tried(self) -> Iterable[Mapping[str, Any]]:
-        """The presets of the model, or the finalists."""
-        earlier = self.options.finalists
-        if earlier is None:
-            return card(self.options.model).presets.values()
-        finalists = [trial.params for trial in _ranked(_earlier_study(earlier))]
-        if len(finalists) < self.options.trials:
-            raise ConfigError(f"{earlier}: only {len(finalists)} trials did all their fits. Lower --trials to that.")
-        return finalists[: self.options.trials]
+    def _asked(self, values: Mapping[str, Any], task: Task) -> dict[str, Any]:
+        """What identifies a fit in the records."""
+        return {**self._config(values), **task._asdict(), "graph": self._graphs[task.dataset]}
+
+    def _config(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        options = self.options
+        return {"model": options.model, "epochs": options.epochs, "patience": options.patience, **values}
 
     def _score(self, trial: "optuna.Trial", workers: ProcessPoolExecutor, on_fit: Callable[[int, int], None]) -> float:
-        """The mean validation accuracy over all cells."""
+        """The mean validation accuracy over all tasks."""
         import optuna
 
-        options, cells = self.options, self.options.cells()
-        values = {"model": options.model, "epochs": options.epochs, "patience": options.patience}
-        values |= self._space.suggest(trial)
-        TrainConfig.from_values(values)
-        asked = [{**values, **cell._asdict(), "graph": self._graphs[cell.dataset]} for cell in cells]
-        found: dict[int, dict[str, Any]] = {}
-        running: dict[Future[dict[str, Any]], int] = {}
-        ahead = iter(range(len(cells)))
-        for step in range(len(cells)):
-            while step not in found:
-                # Keep every worker busy, but not far ahead: the trial may be given up.
-                while len(running) < options.jobs and (number := next(ahead, None)) is not None:
-                    if (known := self._records.get(asked[number])) is not None:
-                        found[number] = known
-                    else:
-                        running[workers.submit(validation_score, values, cells[number], options.data_dir)] = number
-                if step in found:
-                    break
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    number = running.pop(future)
-                    found[number] = _result(future)
-                    self._records.add(asked[number], found[number])
-            on_fit(step + 1, len(cells))
-            mean = statistics.fmean(found[number]["val_accuracy"] for number in range(step + 1))
-            trial.report(mean, step)
-            if step + 1 < len(cells) and trial.should_prune():
-                raise optuna.TrialPruned(f"given up after {step + 1} of {len(cells)} fits")
-        return mean
+        tasks, values = self.options.tasks(), self._space.suggest(trial)
+        config = self._config(values)
+        TrainConfig.from_values(config)
+        asked = [self._asked(values, task) for task in tasks]
+        running: dict[int, Future[dict[str, Any]]] = {}
+        scores = []
+        for step in range(len(tasks)):
+            # Keep every worker busy, but not far ahead: the trial may be given up.
+            for number in range(step, min(step + self.options.jobs, len(tasks))):
+                if number not in running and self._records.get(asked[number]) is None:
+                    arguments = (config, tasks[number], self.options.data_dir)
+                    running[number] = workers.submit(validation_scores, *arguments)
+            if (found := self._records.get(asked[step])) is None:
+                found = _result(running[step])
+                self._records.add(asked[step], found)
+            on_fit(step + 1, len(tasks))
+            scores.append(found["val_accuracy"])
+            trial.report(statistics.fmean(scores), step)
+            if step + 1 < len(tasks) and trial.should_prune():
+                raise optuna.TrialPruned(f"given up after {step + 1} of {len(tasks)} fits")
+        return statistics.fmean(scores)
 
     @contextmanager
     def _workers(self) -> Iterator[ProcessPoolExecutor]:
         others = set(multiprocessing.active_children())
         # Spawned, not forked: torch's threads do not survive a fork.
         context = multiprocessing.get_context("spawn")
-        workers = ProcessPoolExecutor(self.options.jobs, mp_context=context, initializer=settle_as_worker)
+        workers = ProcessPoolExecutor(self.options.jobs, mp_context=context, initializer=init_worker)
         try:
             yield workers
         finally:
@@ -254,50 +235,89 @@ class Search:
             for child in set(multiprocessing.active_children()) - others:
                 child.kill()
 
+    def _trials_text(self) -> str:
+        trials = self.finished_trials()
+        keys = sorted({key for trial in trials for key in trial.params})
+        lines = io.StringIO()
+        writer = csv.writer(lines, lineterminator="\n")
+        writer.writerow([*_COLUMNS, *keys, "reason"])
+        for trial in trials:
+            row: list[Any] = [trial.number, trial.state.name.lower(), trial.value, len(trial.intermediate_values)]
+            params = [trial.params.get(key) for key in keys]
+            writer.writerow([*row, *params, trial.user_attrs.get("reason", "")])
+        return lines.getvalue()
 
-def _database(directory: Path) -> str:
-    from sqlalchemy import URL
 
-    return URL.create("sqlite", database=str(directory / "study.db")).render_as_string(hide_password=False)
-
-
-@contextmanager
-def _database_errors(directory: Path) -> Iterator[None]:
-    """Turn what is wrong with the database of a search, or with its disk, into words."""
-    from optuna.exceptions import StorageInternalError
-    from sqlalchemy.exc import SQLAlchemyError
-
+def read_trials(directory: Path) -> list[FinishedTrial]:
+    """The finished trials of a search; none if there is no `trials.csv`."""
+    path = directory / "trials.csv"
+    if not path.exists():
+        return []
     try:
-        yield
-    except (StorageInternalError, SQLAlchemyError) as error:
-        reason: BaseException = error
-        while isinstance(reason.__cause__, Exception):
-            reason = reason.__cause__
+        lines = csv.DictReader(read_bounded(path, _LARGEST_BYTES).decode().splitlines())
+        return [
+            FinishedTrial(
+                {key: _parsed(text) for key, text in line.items() if key not in (*_COLUMNS, "reason") and text != ""},
+                float(line["val_accuracy"]) if line["state"] == "complete" else None,
+                int(line["fits"]),
+                line.get("reason", ""),
+            )
+            for line in lines
+            if line["state"] in ("complete", "pruned")
+        ]
+    except (OSError, ValueError, KeyError, TypeError, csv.Error) as error:
         raise CagatError(
-            f"{directory / 'study.db'}: cannot be read or written ({str(reason).splitlines()[0]}). Make room if the "
-            "disk is full; if the file is damaged, choose another --out."
+            f"{path}: cannot be read as the trials of a search ({error}). Choose another --out."
         ) from error
 
 
-def _earlier_study(directory: Path) -> "optuna.Study":
-    import optuna
+def _parsed(text: str) -> Any:
+    """A value of a configuration that Python's `str` wrote."""
+    try:
+        return json.loads({"True": "true", "False": "false"}.get(text, text))
+    except ValueError:
+        return text
 
-    if not (directory / "study.db").is_file():
+
+def _require_same_search(directory: Path, asked: dict[str, Any]) -> None:
+    """Write down what is searched, or refuse to mix it with the search for something else."""
+    path = directory / "search.json"
+    # As JSON has it, where for instance a tuple is a list.
+    asked = json.loads(json.dumps(asked))
+    if not path.exists():
+        if (directory / "fits.jsonl").exists():
+            raise ConfigError(
+                f"{directory}: holds a search of an earlier version of cagat (fits.jsonl without search.json), which "
+                "this one cannot go on with. Choose another --out; its trials.csv can still be used with --finalists."
+            )
+        atomic_write(path, json.dumps(asked) + "\n")
+        return
+    try:
+        known = json.loads(read_bounded(path, _LARGEST_BYTES))
+        differing = [key for key in asked if known[key] != asked[key]]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CagatError(f"{path}: cannot be read as the question of a search. Choose another --out.") from error
+    for key in differing:
         raise ConfigError(
-            f"{directory}: holds no search (there is no study.db). Name the --out of an earlier cagat tune."
+            f"{directory}: holds a search with {key}={known[key]}, not {asked[key]}. Choose another --out."
         )
-    with _database_errors(directory):
-        return optuna.load_study(study_name="cagat", storage=_database(directory))
 
 
-def _ranked(study: "optuna.Study") -> list["optuna.trial.FrozenTrial"]:
-    """The trials that did all fits, the best first."""
-    complete = [trial for trial in study.trials if trial.state.name == "COMPLETE"]
-    return sorted(complete, key=lambda trial: trial.value or -math.inf, reverse=True)
-
-
-def _loaded(options: TuneOptions) -> Iterator[tuple[str, Data]]:
-    return ((name, known_graph(name, options.data_dir)) for name in options.datasets)
+def _finalists(options: TuneOptions) -> list[Mapping[str, Any]]:
+    """The best trials of an earlier search, the best first."""
+    assert options.finalists is not None
+    complete = [trial for trial in read_trials(options.finalists) if trial.value is not None]
+    if not complete:
+        raise ConfigError(
+            f"{options.finalists}: holds no search with a finished trial (in trials.csv). Name the --out of an earlier "
+            "cagat tune."
+        )
+    if len(complete) < options.trials:
+        raise ConfigError(
+            f"{options.finalists}: only {len(complete)} trials did all their fits. Lower --trials to that."
+        )
+    complete.sort(key=lambda trial: trial.value or -math.inf, reverse=True)
+    return [trial.params for trial in complete]
 
 
 def _result(future: Future[dict[str, Any]]) -> dict[str, Any]:
@@ -305,6 +325,6 @@ def _result(future: Future[dict[str, Any]]) -> dict[str, Any]:
         return future.result()
     except BrokenProcessPool as error:
         raise CagatError(
-            "A worker was killed, perhaps for want of memory. What was done is kept: give the same command again, "
+            "A worker was killed, perhaps because memory ran out. What was done is kept: give the same command again, "
             "perhaps with fewer --jobs."
         ) from error

@@ -1,0 +1,179 @@
+"""The runs of an experiment, each done once, by any number of processes that share a directory."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import filelock
+
+from cagat.errors import CagatError
+from cagat.experiments.records import Records, digest
+from cagat.experiments.task import Task, fit_task
+from cagat.files import disk_errors
+from cagat.models import card
+from cagat.training import DivergedError, TrainConfig
+
+_HISTORY = ("loss", "val_loss_by_epoch")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: a model with a preset, perhaps changed, on one split of one graph.
+
+    Attributes:
+        method: The name of the model.
+        preset: The name of its published configuration.
+        task: The graph, the labels per class, and the seed.
+        changes: What departs from the preset.
+        history: Whether the losses of all epochs are recorded, too.
+    """
+
+    method: str
+    preset: str
+    task: Task
+    changes: tuple[tuple[str, Any], ...] = ()
+    history: bool = False
+
+    def values(self) -> dict[str, Any]:
+        """The configuration, as :class:`~cagat.training.TrainConfig` takes it."""
+        return {"model": self.method, "preset": self.preset, **dict(self.changes)}
+
+    @cached_property
+    def asked(self) -> dict[str, Any]:
+        """What tells this job from all others; a preset that changes makes other jobs."""
+        config = TrainConfig.from_values(self.values()).values()
+        asked = {
+            "method": self.method,
+            "preset": self.preset,
+            "changes": dict(self.changes),
+            "dataset": self.task.dataset,
+            "labels": self.task.labels,
+            "split_seed": self.task.seed,
+            "initial_seed": self.task.seed,
+            "config": digest({key: config[key] for key in card(self.method).preset(self.preset)}),
+        }
+        return {**asked, "history": True} if self.history else asked
+
+    def run(self, data_dir: str | None) -> dict[str, Any]:
+        """Do it: accuracies, epochs, seconds and versions. A loss that diverges is a result, too."""
+        started, cpu_started = time.perf_counter(), time.process_time()
+        found: dict[str, Any]
+        try:
+            fitted = fit_task(self.values(), self.task, data_dir)
+            found = fitted.scores("test", "val")
+            if self.history:
+                found["loss"] = [epoch.loss for epoch in fitted.result.history]
+                found["val_loss_by_epoch"] = [epoch.val_loss for epoch in fitted.result.history]
+        except DivergedError as error:
+            found = {"failed": str(error)}
+        return {
+            **found,
+            "seconds": round(time.perf_counter() - started, 2),
+            "cpu_seconds": round(time.process_time() - cpu_started, 2),
+            "versions": {name: version(name) for name in ("cagat", "torch", "torch_geometric")},
+        }
+
+
+def same_work(asked: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """What a job computes, however it was asked for: first all of it, then what else it answers.
+
+    A change to the value that the preset has is none, and a run with the losses of all epochs has the accuracy, too.
+    """
+    work = tuple(asked.get(key) for key in ("method", "dataset", "labels", "split_seed", "initial_seed", "config"))
+    return [(*work, "history"), work] if asked.get("history") else [work]
+
+
+class JobStore:
+    """The records of an experiment, and who is at work on what.
+
+    A job is claimed by a lock on a file, which the system releases when its owner dies, so no claim goes stale. On
+    several machines the directory must be on a file system whose locks hold for all of them, such as NFS 4.
+
+    Args:
+        directory: The directory of the results, shared by all experiments: what one has done, another need not do.
+        experiment: The name of the experiment, whose records are in `EXPERIMENT.jsonl`.
+    """
+
+    def __init__(self, directory: Path, experiment: str) -> None:
+        self.directory = directory
+        self.records = Records(directory / f"{experiment}.jsonl")
+        self._others: dict[Path, Records] = {}
+        self._done: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self._indexed: Counter[Path] = Counter()
+        self._refresh_others()
+
+    def found(self, job: Job) -> dict[str, Any] | None:
+        """The result of a job, if it, or one that does the same, was done, in this experiment or in another.
+
+        Raises:
+            CagatError: A record is damaged.
+        """
+        for records in (self.records, *self._others.values()):
+            for record in islice(records, self._indexed[records.path], None):
+                # A search may keep its fits in the same directory.
+                if "method" in record["asked"]:
+                    self._index(record["asked"], record["found"], records.path)
+            self._indexed[records.path] = len(records)
+        found = self._done.get(same_work(job.asked)[0])
+        if found is None or job.history:
+            return found
+        return {key: value for key, value in found.items() if key not in _HISTORY}
+
+    def _index(self, asked: dict[str, Any], found: dict[str, Any], path: Path) -> None:
+        try:
+            sound = 0 <= found["seconds"] < 1e12 and ("failed" in found or 0 <= found["test_accuracy"] <= 1)
+            for work in same_work(asked):
+                self._done.setdefault(work, found)
+        except (KeyError, TypeError):
+            sound = False
+        if not sound:
+            raise CagatError(
+                f"{path}: a record is damaged: it must have seconds, and a test_accuracy from 0 to 1. Remove its line "
+                f"(asked: {asked!r:.300}); it is done again."
+            )
+
+    def work(self, jobs: list[Job], data_dir: str | None) -> None:
+        """Do the jobs that nobody has done and nobody is at work on; what another experiment did is taken over."""
+        for job in jobs:
+            self.records.refresh()
+            if self.records.get(job.asked) is not None:
+                continue
+            with self._claim(job) as claimed:
+                if not claimed:
+                    continue
+                # Somebody may have finished it between our look and our claim, for this experiment or for another.
+                self.records.refresh()
+                self._refresh_others()
+                if self.records.get(job.asked) is None:
+                    self.records.add(job.asked, self.found(job) or job.run(data_dir))
+
+    def _refresh_others(self) -> None:
+        """Read what other experiments have done meanwhile."""
+        for path in sorted(self.directory.glob("*.jsonl")):
+            if path in self._others:
+                self._others[path].refresh()
+            elif path != self.records.path:
+                self._others[path] = Records(path)
+
+    @contextmanager
+    def _claim(self, job: Job) -> Iterator[bool]:
+        path = self.directory / ".claims" / f"{digest(job.asked)}.lock"
+        lock = filelock.FileLock(path, timeout=0)
+        try:
+            with disk_errors(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                lock.acquire()
+        except filelock.Timeout:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            lock.release()

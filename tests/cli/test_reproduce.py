@@ -1,0 +1,39 @@
+import sys
+
+import pytest
+
+from cagat.cli import main
+from cagat.cli.reproduce import repeated_options
+from cagat.experiments.experiment import Row
+from cagat.experiments.jobs import Job, JobStore
+from cagat.experiments.task import Task
+
+
+def test_lists_after_an_option():
+    given = "table1 --datasets cora --methods cagat gat --splits 2 --labels 10 20 --out out"
+    wanted = "table1 --datasets cora --methods cagat --methods gat --splits 2 --labels 10 --labels 20 --out out"
+    assert repeated_options(given.split(" ")) == wanted.split(" ")
+    # An option without a value, and a number below zero, are for the parser to refuse.
+    for line in (["table1", "--methods"], ["--methods", "--splits", "1"], ["--labels", "-1"]):
+        assert repeated_options(line) == line
+
+
+def test_the_command_does_nothing_twice(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(Job, "run", lambda job, data_dir: pytest.fail("a job was run"))
+    store = JobStore(tmp_path, "table1")
+    rows = (Row("gat", "authors"), Row("cagat", "paper"))
+    for row in rows:
+        for seed in range(2):
+            job = Job(row.method, row.preset, Task("cora", 20, seed))
+            store.records.add(job.asked, {"test_accuracy": 0.8, "seconds": 1})
+    monkeypatch.setattr("cagat.experiments.experiment.every_preset", lambda *methods: rows)
+    command = ["cagat", "reproduce", "table1", "--methods", "gat", "cagat", "--out", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", [*command, "--datasets", "cora", "--labels", "20", "--splits", "2"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 0
+    assert "table1.csv" in capsys.readouterr().out
+    monkeypatch.setattr(sys, "argv", ["cagat", "reproduce", "status", "--out", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        main()
+    assert "table1           4 of" in capsys.readouterr().out

@@ -1,0 +1,138 @@
+import json
+import multiprocessing
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+
+from cagat.errors import CagatError
+from cagat.experiments.experiment import Experiment, Row
+from cagat.experiments.jobs import Job, JobStore
+from cagat.experiments.records import digest
+from cagat.experiments.summary import table_cells
+from cagat.experiments.task import Task
+
+GRAPH = "synthetic:nodes=150,degree=4,classes=3,features=8,seed=0"
+SHORT = (("epochs", 3), ("hidden", 2), ("heads", 1))
+SMALL = Experiment(
+    "small", "A small one", (Row("cagat", "paper", SHORT), Row("gat", "authors", SHORT)), (GRAPH,), (5,), splits=2
+)
+ALL = [("cagat", 0), ("cagat", 1), ("gat", 0), ("gat", 1)]
+
+
+@pytest.fixture
+def fake_runs(monkeypatch):
+    """Jobs that do nothing, and the list of those that were done."""
+    done = []
+
+    def run(job, data_dir):
+        done.append(job)
+        losses = {"loss": [2.0, 1.0]} if job.history else {}
+        return {"test_accuracy": 0.5, "seconds": 0, **losses}
+
+    monkeypatch.setattr(Job, "run", run)
+    return done
+
+
+def test_what_is_done_is_not_done_again(tmp_path, fake_runs):
+    JobStore(tmp_path, "small").work(SMALL.jobs(), None)
+    JobStore(tmp_path, "small").work(SMALL.jobs(), None)
+    # Another experiment takes over what this one has done.
+    other = JobStore(tmp_path, "other")
+    other.work(SMALL.jobs(), None)
+    assert len(fake_runs) == len(other.records) == 4
+    asked = [json.loads(line)["asked"] for line in (tmp_path / "small.jsonl").read_text().splitlines()]
+    assert asked[0].keys() == {
+        "method", "preset", "changes", "dataset", "labels", "split_seed", "initial_seed", "config",
+    }  # fmt: skip
+
+
+def _work_for(directory, experiment, done):
+    def run(job, data_dir):
+        done.append((job.method, job.task.seed))
+        time.sleep(0.05)
+        return {"test_accuracy": 0.5, "seconds": 0.1}
+
+    Job.run = run
+    JobStore(directory, experiment).work(SMALL.jobs(), None)
+
+
+def test_four_workers_of_two_experiments_do_every_job_once(tmp_path):
+    """As on several machines: they have nothing in common but the directory."""
+    with multiprocessing.Manager() as manager:
+        done = manager.list()
+        # Forked from a process without threads, so that all begin at about the same time.
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["cagat.experiments.jobs"])
+        workers = [context.Process(target=_work_for, args=(tmp_path, name, done)) for name in ("a", "b", "a", "b")]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        assert [worker.exitcode for worker in workers] == [0] * 4
+        assert sorted(done) == ALL
+
+
+def test_a_job_is_left_alone_until_its_worker_dies(tmp_path, fake_runs):
+    first, *others = SMALL.jobs()
+    lock = tmp_path / ".claims" / f"{digest(first.asked)}.lock"
+    lock.parent.mkdir()
+    code = "import filelock, sys, time\nlock = filelock.FileLock(sys.argv[1])\nlock.acquire()\nprint()\ntime.sleep(60)"
+    with subprocess.Popen([sys.executable, "-uc", code, lock], stdout=subprocess.PIPE) as worker:
+        worker.stdout.readline()
+        JobStore(tmp_path, "small").work(SMALL.jobs(), None)
+        assert fake_runs == others
+        worker.kill()
+    JobStore(tmp_path, "small").work(SMALL.jobs(), None)
+    assert fake_runs == [*others, first]
+
+
+def test_what_was_asked_for_in_other_words_is_not_done_again(tmp_path, fake_runs):
+    task = Task(GRAPH, 5, 0)
+    curve = Job("cagat", "paper", task, history=True)
+    same, other = Job("cagat", "paper", task, (("xi", 1e-3),)), Job("cagat", "paper", task, (("xi", 0.0),))
+    JobStore(tmp_path, "first").work([curve], None)
+    store = JobStore(tmp_path, "second")
+    store.work([same, other], None)
+    assert fake_runs == [curve, other]
+    assert store.found(same) == {"test_accuracy": 0.5, "seconds": 0}
+    assert store.found(curve)["loss"] == [2.0, 1.0]
+    assert store.found(replace(other, history=True)) is None
+
+
+def test_a_run_and_one_that_diverges(tmp_path):
+    wild = (("lr", 1000.0), ("weight_decay", 1000.0), ("feature_norm", "none"), ("epochs", 400))
+    rows = (Row("cagat", "paper", wild), Row("cagat", "paper", SHORT))
+    experiment = replace(SMALL, rows=rows, splits=1, history=True)
+    store = JobStore(tmp_path, "small")
+    store.work(experiment.jobs(), None)
+    wild, tame = table_cells(experiment, store)
+    assert (wild.failed, wild.accuracies) == (1, {})
+    found = store.found(experiment.jobs()[1])
+    assert tame.accuracies == {0: 100 * found["test_accuracy"]}
+    assert len(found["loss"]) == found["epochs"] == 3
+    assert found.keys() >= {"val_accuracy", "val_loss", "best_epoch", "seconds", "cpu_seconds", "versions"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ({"method": [1]}, {}),
+        ({}, {"test_accuracy": "high"}),
+        ({}, {"test_accuracy": 80.0}),
+        ({}, {"seconds": 10**400}),
+        ({}, {"seconds": None}),
+    ],
+)
+def test_a_damaged_record_is_named(tmp_path, asked, found):
+    (job, *_) = SMALL.jobs()
+    JobStore(tmp_path, "other").records.add(job.asked | asked, {"test_accuracy": 0.5, "seconds": 1} | found)
+    with pytest.raises(CagatError, match=r"other\.jsonl: a record is damaged.*Remove its line"):
+        JobStore(tmp_path, "small").found(job)
+
+
+def test_the_fits_of_a_search_may_be_in_the_same_directory(tmp_path):
+    JobStore(tmp_path, "fits").records.add({"model": "mlp", "dataset": GRAPH, "labels": 5}, {"val_accuracy": 0.5})
+    assert JobStore(tmp_path, "small").found(SMALL.jobs()[0]) is None
