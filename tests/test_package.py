@@ -16,7 +16,7 @@ MAY_IMPORT = {
     "diffusion": {"kernels"},
     "nn": {"diffusion", "kernels"},
     "models": {"nn", "diffusion", "kernels", "configs", "settings"},
-    "explain": {"models", "nn", "diffusion", "kernels"},
+    "explain": {"nn", "diffusion"},
     "distributed": {"kernels"},
     "training": {"distributed", "models", "nn", "diffusion", "kernels", "data", "settings"},
     "estimator": {"training", "models", "nn", "diffusion", "kernels", "data"},

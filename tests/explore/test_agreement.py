@@ -4,8 +4,8 @@ import torch
 
 from cagat.explore import attention_agreement
 from cagat.explore.agreement import change, summary
-from cagat.explore.attention_layers import attention_layers
-from cagat.explore.subject import Subject
+from cagat.explore.attention import attention_layers
+from cagat.explore.explored_run import ExploredRun
 
 
 @pytest.fixture(scope="module")
@@ -15,18 +15,18 @@ def view(run):
 
 def test_shares_of_every_test_node(view, run):
     """One by one, from whole rows: what the products with the classes must come to."""
-    subject = Subject.of(run)
-    labels, tests = subject.labels, subject.split.test
+    explored = ExploredRun.of(run)
+    labels, tests = explored.labels, explored.split.test
     assert len(view.frame) == len(tests) * 2 * 3
     for layer in attention_layers(run):
         for done in range(3):
             rows = layer.after(done).rows(tests).double().numpy()
             part = view.frame[(view.frame["layer"] == layer.number) & (view.frame["round"] == done)].set_index("node")
             for row, node in zip(rows, tests.tolist(), strict=True):
-                found = part.loc[subject.names[node]]
+                found = part.loc[explored.names[node]]
                 same = labels == labels[node]
                 assert found["all"] == pytest.approx((row[:, same].sum(1) / row.sum(1)).mean(), abs=1e-5)
-                sources = subject.graph.edge_index[0, subject.graph.edge_index[1] == node].numpy()
+                sources = explored.graph.edge_index[0, explored.graph.edge_index[1] == node].numpy()
                 sources = sources[labels[sources] >= 0]
                 mine = labels[sources] == labels[node]
                 if len(sources):

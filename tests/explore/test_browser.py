@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from cagat.explore import write_page
-from cagat.explore.shown_rows import STRONGEST
+from cagat.explore.attention import STRONGEST
 from headless_browser import PHONE, browser, complaints, missing, open_page
 
 REQUIRED = os.environ.get("CAGAT_BROWSER") == "required"
@@ -25,12 +25,18 @@ def page(run, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def laptop(page):
+def driver():
     assert not missing(), missing()
     with browser() as driver:
-        open_page(driver, page)
         yield driver
-        assert complaints(driver) == []
+
+
+@pytest.fixture
+def laptop(driver, page):
+    if driver.current_url != page.as_uri():
+        open_page(driver, page)
+    yield driver
+    assert complaints(driver) == []
 
 
 def by_id(driver, name):
@@ -163,17 +169,8 @@ def test_names_are_text_and_nothing_comes_from_elsewhere(laptop, run):
     assert laptop.execute_script("return window.harmed") is None
     assert "<b>bold</b>" in by_id(laptop, "legend").text
     assert laptop.execute_script("return performance.getEntriesByType('resource').map(entry => entry.name)") == []
-    for name in ("agreement", "entropy", "confusion", "course"):
+    for name in ("agreement", "entropy", "confusion", "training-curves"):
         assert laptop.execute_script(f"return document.querySelectorAll('#{name} .main-svg').length") > 0
-
-
-def test_on_a_phone(page):
-    with browser(PHONE) as driver:
-        open_page(driver, page)
-        assert driver.execute_script("return document.documentElement.scrollWidth") <= PHONE[0]
-        driver.find_element("id", "any").click()
-        assert driver.find_element("id", "node-heading").text.startswith("Node ")
-        assert complaints(driver) == []
 
 
 def swipe_down(driver, x: float, y: float) -> None:
@@ -184,17 +181,20 @@ def swipe_down(driver, x: float, y: float) -> None:
     driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
 
 
-def test_a_swipe_on_a_picture_moves_the_page(page):
+def test_on_a_phone_a_swipe_on_a_picture_moves_the_page(page):
     with browser(PHONE) as driver:
         driver.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
         open_page(driver, page)
+        assert driver.execute_script("return document.documentElement.scrollWidth") <= PHONE[0]
+        by_id(driver, "any").click()
+        assert by_id(driver, "node-heading").text.startswith("Node ")
         driver.execute_script(
             "window.prevented = [];"
             "for (const kind of ['touchstart', 'touchmove'])"
             "  window.addEventListener(kind, event => window.prevented.push(event.defaultPrevented), {passive: true})"
         )
         chosen = by_id(driver, "node-heading").text
-        for name in ("map", "before", "after", "agreement", "entropy", "confusion", "course"):
+        for name in ("map", "before", "after", "agreement", "entropy", "confusion", "training-curves"):
             x, y, before = driver.execute_script(
                 "const box = document.getElementById(arguments[0]);"
                 "window.prevented = [];"
@@ -213,45 +213,41 @@ def test_a_swipe_on_a_picture_moves_the_page(page):
         assert complaints(driver) == []
 
 
-def test_more_classes_than_colours(train, tmp_path):
+def test_more_classes_than_colours(train, tmp_path, driver):
     graph = "synthetic:nodes=200,degree=4,classes=18,features=20,seed=0"
     run = train(tmp_path / "run", graph, labels=2, val_labels=2, hidden=2, heads=1, rounds=1, xi=0.05, epochs=1)
     write_page(run, tmp_path / "page.html")
     look = "const {backgroundColor, borderRadius, clipPath} = getComputedStyle(node);"
     look += "return [backgroundColor, borderRadius, clipPath].join();"
-    with browser() as driver:
-        open_page(driver, tmp_path / "page.html")
-        marks = driver.execute_script(
-            f"return [...document.querySelectorAll('#legend .swatch')].map(node => {{{look}}})"
-        )
-        assert len(set(marks)) == len(marks) == 18
-        shown = driver.execute_script(
-            f"return [...document.querySelectorAll('#rows .kind .swatch')].map(node => {{{look}}})"
-        )
-        classes = [cell.text for cell in driver.find_elements("css selector", "#rows .kind")]
-        names = [button.text.rsplit(" (", 1)[0] for button in driver.find_elements("css selector", "#legend button")]
-        assert shown == [marks[names.index(name)] for name in classes]
-        ego = driver.execute_script("return document.getElementById('after').data.at(-1)")
-        labels, shapes = run.problem.graph.y.tolist(), ("circle", "square", "diamond")
-        edges = {tuple(pair) for pair in run.problem.graph.edge_index.T.tolist()}
-        centre = ego["customdata"][ego["marker"]["size"].index(24)]
-        for node, symbol in zip(ego["customdata"], ego["marker"]["symbol"], strict=True):
-            assert symbol == shapes[labels[node] // 8] + ("" if node == centre or (node, centre) in edges else "-open")
-        assert complaints(driver) == []
+    open_page(driver, tmp_path / "page.html")
+    marks = driver.execute_script(f"return [...document.querySelectorAll('#legend .swatch')].map(node => {{{look}}})")
+    assert len(set(marks)) == len(marks) == 18
+    shown = driver.execute_script(
+        f"return [...document.querySelectorAll('#rows .kind .swatch')].map(node => {{{look}}})"
+    )
+    classes = [cell.text for cell in driver.find_elements("css selector", "#rows .kind")]
+    names = [button.text.rsplit(" (", 1)[0] for button in driver.find_elements("css selector", "#legend button")]
+    assert shown == [marks[names.index(name)] for name in classes]
+    ego = driver.execute_script("return document.getElementById('after').data.at(-1)")
+    labels, shapes = run.problem.graph.y.tolist(), ("circle", "square", "diamond")
+    edges = {tuple(pair) for pair in run.problem.graph.edge_index.T.tolist()}
+    centre = ego["customdata"][ego["marker"]["size"].index(24)]
+    for node, symbol in zip(ego["customdata"], ego["marker"]["symbol"], strict=True):
+        assert symbol == shapes[labels[node] // 8] + ("" if node == centre or (node, centre) in edges else "-open")
+    assert complaints(driver) == []
 
 
 @pytest.mark.parametrize("model", ["gat", "gcn"])
-def test_models_without_context(model, request, tmp_path):
+def test_models_without_context(model, request, tmp_path, driver):
     run = request.getfixturevalue(f"{model}_run")
     write_page(run, tmp_path / "page.html")
-    with browser() as driver:
-        open_page(driver, tmp_path / "page.html")
-        if model == "gat":
-            assert not by_id(driver, "round").is_displayed()
-            assert "no S" in by_id(driver, "ego-caption").text
-            assert len(table(driver)) > 1
-            assert not driver.find_element("css selector", "#rows .context").is_displayed()
-        else:
-            assert "no attention" in by_id(driver, "node-facts").text
-            assert not by_id(driver, "rows").is_displayed()
-        assert complaints(driver) == []
+    open_page(driver, tmp_path / "page.html")
+    if model == "gat":
+        assert not by_id(driver, "round").is_displayed()
+        assert "no S" in by_id(driver, "ego-caption").text
+        assert len(table(driver)) > 1
+        assert not driver.find_element("css selector", "#rows .context").is_displayed()
+    else:
+        assert "no attention" in by_id(driver, "node-facts").text
+        assert not by_id(driver, "rows").is_displayed()
+    assert complaints(driver) == []

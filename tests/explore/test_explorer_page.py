@@ -10,9 +10,8 @@ import pytest
 from cagat.cli import app
 from cagat.errors import ConfigError, DatasetError
 from cagat.explore import attention_agreement, write_page
-from cagat.explore.chosen_nodes import chosen_nodes
-from cagat.explore.packed import packed_integers, packed_numbers
-from cagat.explore.subject import Subject
+from cagat.explore.explored_run import ExploredRun
+from cagat.explore.explorer_page import packed_integers, packed_numbers
 from cagat.files import WriteError
 
 
@@ -73,47 +72,44 @@ def test_some_nodes_only(run, tmp_path):
     data = data_of(summary.path)
     shown = unpacked(data["shown"]).astype(int).tolist()
     assert len(shown) in (5, 6)
-    assert Subject.of(run).node("node 1") in shown
+    assert ExploredRun.of(run).node("node 1") in shown
     assert len(data["names"]) == 60
     offsets = unpacked(data["offsets"])
     assert len(unpacked(data["layers"][0]["onEdges"])) == 3 * 3 * offsets[-1]
 
 
-def test_which_nodes(run):
-    subject = Subject.of(run)
-    tests = set(subject.split.test.tolist())
-    assert set(chosen_nodes(subject, 10).tolist()) <= tests
-    assert len(chosen_nodes(subject)) == 60
-    assert set(chosen_nodes(subject, tested=True).tolist()) == tests
+def test_which_nodes(run, monkeypatch):
+    explored = ExploredRun.of(run)
+    tests = set(explored.split.test.tolist())
+    assert set(explored.sample(10).tolist()) <= tests
+    assert len(explored.sample()) == 60
+    assert set(explored.sample(tests_only=True).tolist()) == tests
     with pytest.raises(ConfigError, match="at least 1, but is 0"):
-        chosen_nodes(subject, 0)
+        explored.sample(0)
     with pytest.raises(DatasetError, match="no node called 'x'"):
-        chosen_nodes(subject, 3, ("x",))
-
-
-def test_large_graphs_get_a_sample(run, monkeypatch):
-    monkeypatch.setattr("cagat.explore.chosen_nodes.ALL_UP_TO", 50)
-    monkeypatch.setattr("cagat.explore.chosen_nodes.SAMPLE", 7)
-    assert len(chosen_nodes(Subject.of(run))) == 7
+        explored.sample(3, ("x",))
+    monkeypatch.setattr("cagat.explore.explored_run.ALL_UP_TO", 50)
+    monkeypatch.setattr("cagat.explore.explored_run.SAMPLE", 7)
+    assert len(explored.sample()) == 7
 
 
 def test_a_page_stays_light_unless_more_is_asked_for(run, tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr("cagat.explore.explorer_page._ROOM", 10_000)
+    monkeypatch.setattr("cagat.explore.explorer_page._MOST_NUMBERS", 10_000)
     monkeypatch.setattr("cagat.explore.explorer_page._HEAVY", 1000)
     summary = write_page(run, tmp_path / "page.html", wanted=("node 1",))
     assert 1 < summary.shown < 40
-    assert Subject.of(run).node("node 1") in unpacked(data_of(summary.path)["shown"])
+    assert ExploredRun.of(run).node("node 1") in unpacked(data_of(summary.path)["shown"])
     assert "Ask for fewer --nodes" in caplog.text
     assert write_page(run, tmp_path / "page.html", nodes=60).shown == 60
 
 
 def test_a_graph_without_labelled_test_nodes(run, tmp_path):
-    subject = Subject.of(run)
-    subject.labels[subject.split.test.numpy()] = -1
+    explored = ExploredRun.of(run)
+    explored.labels[explored.split.test.numpy()] = -1
     with pytest.raises(DatasetError, match="no test node has a label"):
-        attention_agreement(subject)
-    summary = write_page(subject, tmp_path / "page.html", nodes=2)
-    assert data_of(summary.path)["figures"].keys() == {"entropy", "course"}
+        attention_agreement(explored)
+    summary = write_page(explored, tmp_path / "page.html", nodes=2)
+    assert data_of(summary.path)["figures"].keys() == {"entropy", "training-curves"}
 
 
 def test_the_command(run, tmp_path):

@@ -1,3 +1,4 @@
+from collections import Counter
 from itertools import combinations, product
 
 import pytest
@@ -5,9 +6,10 @@ import torch
 from torch.nn import functional as F
 from torch.testing import assert_close
 
+from cagat.kernels import CSRGraph
 from cagat.models import CVDPP, GCN, Labelled, cvd_pp
-from cagat.models.graph_convolution import gcn_graph, propagate
-from cagat.models.sampled_neighbours import SampledNeighbours, all_neighbours
+from cagat.models.cvd_pp import SampledNeighbours, all_neighbours, sample_neighbours
+from cagat.models.gcn import gcn_graph, propagate
 
 
 @pytest.fixture
@@ -167,9 +169,8 @@ def test_history_is_written_after_the_step(problem):
 
 def test_products_are_made_once_and_anew_for_other_features(problem, monkeypatch):
     inputs, train = problem
-    model, made_from = made(problem), cvd_pp._Preprocessed.made_from
-    calls = []
-    monkeypatch.setattr(cvd_pp._Preprocessed, "made_from", lambda *inputs: calls.append(1) or made_from(*inputs))
+    model, product, calls = made(problem), cvd_pp._product, []
+    monkeypatch.setattr(cvd_pp, "_product", lambda *inputs: calls.append(1) or product(*inputs))
     for _ in range(3):
         list(model.losses(inputs, train))
     assert len(calls) == 1
@@ -184,3 +185,45 @@ def test_refuses_what_does_not_fit_in_memory(problem, monkeypatch):
     monkeypatch.setattr("cagat.memory.psutil.virtual_memory", lambda: type("Memory", (), {"available": 100})())
     with pytest.raises(OutOfMemoryError, match=r"12 x 4 features.*Train gcn instead"):
         list(made(problem).losses(inputs, train))
+
+
+@pytest.fixture
+def graph():
+    # Node 0 has the neighbours 1, 2, 3, node 4 has none but itself.
+    edges = torch.tensor([[1, 2, 3, 0, 0, 0], [0, 0, 0, 1, 2, 3]])
+    return CSRGraph.from_edge_index(edges, 5)
+
+
+def drawn_sets(graph, sample, nodes):
+    columns = graph.pattern.col[sample.entry].tolist()
+    sets = [set() for _ in nodes]
+    for row, column in zip(sample.row.tolist(), columns, strict=True):
+        sets[row].add(column)
+    return sets
+
+
+def test_all(graph):
+    sample = all_neighbours(graph.pattern, torch.tensor([4, 0, 2]))
+    assert drawn_sets(graph, sample, range(3)) == [{4}, {0, 1, 2, 3}, {0, 2}]
+    assert sample.row.tolist() == [0, 1, 1, 1, 1, 2, 2]
+    assert sample.ratio.tolist() == [1, 1, 1]
+
+
+def test_every_pair_is_drawn_alike(graph):
+    torch.manual_seed(0)
+    nodes = torch.zeros(12_000, dtype=torch.long)
+    sample = sample_neighbours(graph.pattern, nodes, 2)
+    counts = Counter(map(frozenset, drawn_sets(graph, sample, nodes)))
+    assert set(counts) == {frozenset(pair) for pair in combinations(range(4), 2)}
+    assert all(1800 < count < 2200 for count in counts.values())
+    assert_close(sample.ratio, torch.full((12_000,), 2.0))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 9])
+def test_no_more_than_there_are_and_none_twice(graph, count):
+    nodes = torch.tensor([3, 4, 0])
+    sample = sample_neighbours(graph.pattern, nodes, count)
+    sizes = [2, 1, 4]
+    assert [len(drawn) for drawn in drawn_sets(graph, sample, nodes)] == [min(count, size) for size in sizes]
+    assert torch.bincount(sample.row).tolist() == [min(count, size) for size in sizes]
+    assert sample.ratio.tolist() == pytest.approx([size / min(count, size) for size in sizes])

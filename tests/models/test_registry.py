@@ -24,7 +24,7 @@ def test_cards_are_complete(name):
         # All that can be set is set: nothing of the model is left to a default of its class.
         assert set(known.network.hyperparameters) <= set(values), preset
         assert "feature_norm" in values
-        if not known.network.solved_at_once:
+        if not known.network.closed_form:
             assert {"lr", "weight_decay", "epochs", "patience"} <= set(values)
         assert isinstance(create(name, 6, 3, preset), known.network)
         assert TrainConfig.from_values({"model": name, "preset": preset}).preset == preset

@@ -22,7 +22,7 @@ def program_of(state) -> bytes:
 def test_the_states_of_every_model_are_ours(name):
     model = models.create(name, 5, 2)
     state = {"model": model.state_dict(), "more": model.training_state()}
-    if not model.solved_at_once:
+    if not model.closed_form:
         optimizer = torch.optim.Adam(model.parameter_groups(0.1))
         model.zero_grad()
         for parameter in model.parameters():

@@ -14,7 +14,7 @@ from cagat.errors import ConfigError, nearest
 _CLASSES = {
     "cagat": "cagat.models.cagat:CaGAT",
     "gat": "cagat.models.gat:GAT",
-    "gatv2": "cagat.models.gatv2:GATv2",
+    "gatv2": "cagat.models.gat:GATv2",
     "gcn": "cagat.models.gcn:GCN",
     "graphsage": "cagat.models.graphsage:GraphSAGE",
     "appnp": "cagat.models.appnp:APPNP",
@@ -24,7 +24,7 @@ _CLASSES = {
     "mlp": "cagat.models.mlp:MLP",
     "logreg": "cagat.models.logreg:LogReg",
     "labelprop": "cagat.models.labelprop:LabelProp",
-    "labelprop-nl": "cagat.models.labelprop_nl:LabelPropNL",
+    "labelprop-nl": "cagat.models.labelprop:LabelPropNL",
 }
 
 

@@ -11,13 +11,10 @@ except ImportError as error:
     ) from error
 
 from cagat.explore.agreement import attention_agreement
-from cagat.explore.attention_layers import NoAttentionError
-from cagat.explore.confusion import confusion
-from cagat.explore.course import course
-from cagat.explore.embedding import embedding
-from cagat.explore.entropy import entropy
+from cagat.explore.attention import NoAttentionError
 from cagat.explore.explorer_page import write_page
 from cagat.explore.neighbourhood import neighbourhood
+from cagat.explore.overview import confusion, embedding, entropy, training_curves
 from cagat.explore.view import View
 
 __all__ = [
@@ -25,9 +22,9 @@ __all__ = [
     "View",
     "attention_agreement",
     "confusion",
-    "course",
     "embedding",
     "entropy",
     "neighbourhood",
+    "training_curves",
     "write_page",
 ]

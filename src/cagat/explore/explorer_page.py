@@ -1,29 +1,23 @@
 """The page of `cagat explore`."""
 
+import base64
 import html
 import json
 import logging
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from plotly.offline import get_plotlyjs
 
-from cagat.data.graph import SPLIT_NAMES
 from cagat.diffusion import Coefficients
 from cagat.explore.agreement import agreement_view
-from cagat.explore.attention_layers import AttentionLayer, NoAttentionError
-from cagat.explore.chosen_nodes import chosen_nodes
-from cagat.explore.confusion import confusion
-from cagat.explore.course import course
-from cagat.explore.embedding import UNKNOWN, node_frame
-from cagat.explore.entropy import entropy_view
-from cagat.explore.packed import packed_integers, packed_numbers
-from cagat.explore.shown_rows import STRONGEST, ShownRows
-from cagat.explore.subject import AnyRun, Integers, Subject
+from cagat.explore.attention import STRONGEST, AttentionLayer, NoAttentionError, RowSummary
+from cagat.explore.explored_run import AnyRun, ExploredRun, Integers
+from cagat.explore.overview import confusion, entropy_view, node_frame, training_curves
 from cagat.explore.view import View
 from cagat.files import atomic_write
 from cagat.nn import CaGATConv
@@ -31,23 +25,15 @@ from cagat.style import SERIES, SYMBOLS, page, source_line
 
 _logger = logging.getLogger(__name__)
 
-_ROOM = 3_000_000
+_MOST_NUMBERS = 3_000_000
 """How many numbers of attention a page holds unless more are asked for: about 8 MB."""
 
 _HEAVY = 15_000_000
-"""From how many bytes on a page is said to be heavy."""
+"""A page of more bytes than this is reported as heavy."""
 
 
-@dataclass(frozen=True)
-class PageSummary:
-    """What a page came to.
-
-    Attributes:
-        path: The file.
-        size: In bytes.
-        nodes: How many nodes the graph has.
-        shown: How many of them have a neighbourhood on the page.
-    """
+class PageSummary(NamedTuple):
+    """The file, its size in bytes, how many nodes the graph has, and how many have their attention on the page."""
 
     path: Path
     size: int
@@ -56,7 +42,7 @@ class PageSummary:
 
 
 def write_page(
-    run: AnyRun | Subject, out: str | Path, *, nodes: int | None = None, wanted: tuple[str, ...] = (), command: str = ""
+    run: AnyRun, out: str | Path, *, nodes: int | None = None, wanted: tuple[str, ...] = (), command: str = ""
 ) -> PageSummary:
     """Write a page that shows a run: one file that needs no other, and no network.
 
@@ -71,107 +57,123 @@ def write_page(
     Raises:
         CagatError: The run, the number or the names cannot be used, or the file cannot be written.
     """
-    subject, path = Subject.of(run), Path(out)
-    chosen = chosen_nodes(subject, nodes, wanted)
-    named = [subject.node(name) for name in wanted]
-    rows: list[tuple[AttentionLayer, ShownRows]] = []
+    explored, path = ExploredRun.of(run), Path(out)
+    chosen = explored.sample(nodes, wanted)
+    rows: list[tuple[AttentionLayer, RowSummary]] = []
     note = ""
     try:
-        layers = subject.layers
+        layers = explored.layers
     except NoAttentionError as error:
         note = str(error)
     else:
         if nodes is None:
-            chosen = _fitting(subject, chosen, layers, named)
+            chosen = _fitting(explored, chosen, wanted)
         for layer in layers:
             _logger.info("Attention of %d nodes in layer %d ...", len(chosen), layer.number)
-            rows.append((layer, ShownRows.of(layer, torch.from_numpy(chosen))))
-    _logger.info("Places of %d nodes in the plane ...", len(subject.names))
-    data = _data(subject, chosen, rows, note)
-    text = page(_title(subject), _body(subject, data, _figures(subject, rows), command), _resource("explorer.css"))
-    atomic_write(path, text)
+            rows.append((layer, RowSummary.of(layer, chosen)))
+    _logger.info("Places of %d nodes in the plane ...", len(explored.names))
+    figures = _figures(explored, rows)
+    data = _data(explored, chosen, rows) | {
+        "note": note,
+        "figures": {name: json.loads(view.figure.to_json()) for name, _, view in figures},
+    }
+    title = f"{explored.run.description.model} on {explored.graph.name}"
+    atomic_write(path, page(title, _body(explored, data, figures, command), _resource("explorer.css")))
     size = path.stat().st_size
     if size > _HEAVY:
         _logger.warning("%s has %.0f MB, which browsers may be slow with. Ask for fewer --nodes.", path, size / 1e6)
-    return PageSummary(path, size, len(subject.names), len(chosen) if rows else 0)
+    return PageSummary(path, size, len(explored.names), len(chosen) if rows else 0)
 
 
-def _fitting(subject: Subject, chosen: Integers, layers: list[AttentionLayer], named: list[int]) -> Integers:
-    """As many of the nodes as there is room for: rows of nodes with many neighbours take more of it."""
-    a_neighbour = sum(layer.heads * (1 + len(layer.rounds)) for layer in layers)
-    a_node = sum((layer.heads + 1) * len(layer.rounds) * STRONGEST * 3 for layer in layers)
-    numbers = (subject.degrees + 1) * a_neighbour + a_node
-    # Nodes that are asked for come first, then the others in an order that favours none.
-    order = np.concatenate([np.array(named, dtype=np.int64), np.random.default_rng(0).permutation(chosen)])
-    return np.union1d(order[np.cumsum(numbers[order]) <= _ROOM], named).astype(np.int64)
+def _fitting(run: ExploredRun, chosen: Integers, wanted: tuple[str, ...]) -> Integers:
+    """As many of the nodes as a page holds: nodes with many neighbours take more of it."""
+    per_neighbour = sum(layer.heads * (1 + len(layer.rounds)) for layer in run.layers)
+    per_node = sum((layer.heads + 1) * len(layer.rounds) * STRONGEST * 3 for layer in run.layers)
+    numbers = (run.degrees + 1) * per_neighbour + per_node
+    named = np.array([run.node(name) for name in wanted], dtype=np.int64)
+    order = np.concatenate([named, np.random.default_rng(0).permutation(chosen)])
+    return np.union1d(order[np.cumsum(numbers[order]) <= _MOST_NUMBERS], named).astype(np.int64)
 
 
-def _title(subject: Subject) -> str:
-    return f"{subject.run.description.model} on {subject.graph.name}"
-
-
-def _data(
-    subject: Subject, chosen: Integers, rows: list[tuple[AttentionLayer, ShownRows]], note: str
-) -> dict[str, Any]:
-    frame = node_frame(subject)
-    parts = [*SPLIT_NAMES, ""]
+def _data(run: ExploredRun, chosen: Integers, rows: list[tuple[AttentionLayer, RowSummary]]) -> dict[str, Any]:
+    """What the page's script draws from."""
+    frame = node_frame(run)
     return {
-        "names": subject.names,
-        "classes": [*subject.classes, UNKNOWN],
+        "names": run.names,
+        "classes": run.classes,
         "x": packed_numbers(frame["x"]),
         "y": packed_numbers(frame["y"]),
-        "label": packed_integers(np.where(subject.labels < 0, len(subject.classes), subject.labels)),
-        "predicted": packed_integers(subject.predicted),
+        "label": packed_integers(run.labels % len(run.classes)),  # -1 becomes the last, "unlabelled".
+        "predicted": packed_integers(run.predicted),
         "probability": packed_integers(np.rint(100 * frame["probability"])),
-        "part": packed_integers([parts.index(part) for part in subject.parts]),
-        "degree": packed_integers(subject.degrees),
+        "part": packed_integers(run.parts),
+        "degree": packed_integers(run.degrees),
         "colours": SERIES,
         "symbols": SYMBOLS,
-        "note": note,
         "shown": packed_integers(chosen if rows else []),
         "offsets": packed_integers(rows[0][1].offsets if rows else []),
         "neighbours": packed_integers(rows[0][1].neighbours if rows else []),
-        "layers": [_layer_data(layer, found) for layer, found in rows],
+        "layers": [
+            {
+                "number": layer.number,
+                "heads": layer.heads,
+                "rounds": len(layer.rounds),
+                "onEdges": packed_numbers(found.on_edges),
+                "strongest": found.others.shape[-1],
+                "others": packed_integers(found.others),
+                "otherValues": packed_numbers(found.other_values),
+            }
+            for layer, found in rows
+        ],
     }
 
 
-def _layer_data(layer: AttentionLayer, rows: ShownRows) -> dict[str, Any]:
-    return {
-        "number": layer.number,
-        "heads": layer.heads,
-        "rounds": len(layer.rounds),
-        "onEdges": packed_numbers(rows.on_edges),
-        "strongest": rows.others.shape[-1],
-        "others": packed_integers(rows.others),
-        "otherValues": packed_numbers(rows.other_values),
-    }
+def packed_integers(values: npt.ArrayLike) -> dict[str, Any]:
+    """Whole numbers as base64, in the narrowest type that holds them."""
+    array = np.asarray(values, dtype=np.int64).ravel()
+    low, high = (int(array.min()), int(array.max())) if array.size else (0, 0)
+    for kind in (np.uint8, np.int16, np.int32):
+        if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
+            return {"kind": np.dtype(kind).name.capitalize(), "data": _base64(array, kind), "scale": 1}
+    raise OverflowError(f"{high} does not fit into 32 bits")
 
 
-def _figures(subject: Subject, rows: list[tuple[AttentionLayer, ShownRows]]) -> list[tuple[str, str, View]]:
-    """Heading, sentence and picture of what does not change with the chosen node."""
+def packed_numbers(values: npt.ArrayLike) -> dict[str, Any]:
+    """Numbers as base64, rounded to 1 / 32767 of the largest."""
+    array = np.nan_to_num(np.asarray(values, dtype=np.float64).ravel())
+    scale = float(np.abs(array).max(initial=0)) / 32767 or 1.0
+    return {"kind": "Int16", "data": _base64(np.rint(array / scale), np.int16), "scale": scale}
+
+
+def _base64(array: npt.NDArray[Any], kind: type[np.integer[Any]]) -> str:
+    return base64.b64encode(array.astype(np.dtype(kind).newbyteorder("<")).tobytes()).decode("ascii")
+
+
+def _figures(run: ExploredRun, rows: list[tuple[AttentionLayer, RowSummary]]) -> list[tuple[str, str, View]]:
+    """Name, heading and picture of what does not change with the chosen node."""
     figures: list[tuple[str, str, View]] = []
-    tested = bool((subject.labels[subject.split.test.numpy()] >= 0).any())
+    tested = bool(len(run.tests))
     if rows and tested:
-        figures.append(("agreement", "Does attention fall on the same class?", agreement_view(subject, rows)))
+        figures.append(("agreement", "Does attention fall on the same class?", agreement_view(run, rows)))
     if rows:
-        figures.append(("entropy", "How widely is attention spread?", entropy_view(subject, *rows[0])))
+        figures.append(("entropy", "How widely is attention spread?", entropy_view(run, *rows[0])))
     if tested:
-        figures.append(("confusion", "Which classes are taken for which?", confusion(subject)))
-    training = course(subject)
-    if training is not None:
-        figures.append(("course", "How did training go?", training))
+        figures.append(("confusion", "Which classes are taken for which?", confusion(run)))
+    if (curves := training_curves(run)) is not None:
+        figures.append(("training-curves", "How did training go?", curves))
     return figures
 
 
-def _body(subject: Subject, data: dict[str, Any], figures: list[tuple[str, str, View]], command: str) -> str:
-    facts = "".join(f"<li>{html.escape(name)} <b>{html.escape(value)}</b></li>" for name, value in _facts(subject))
+def _body(run: ExploredRun, data: dict[str, Any], figures: list[tuple[str, str, View]], command: str) -> str:
+    facts = "".join(f"<li>{html.escape(name)} <b>{html.escape(value)}</b></li>" for name, value in _facts(run))
     cards = "\n".join(_card(*figure) for figure in figures)
-    drawn = {name: json.loads(view.figure.to_json()) for name, _, view in figures}
     source = html.escape(source_line(command or "cagat.explore.write_page").replace("`", ""))
+    # JSON without "<" cannot end the element it stands in.
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     return (
         f'<ul class="facts">{facts}</ul>\n{_resource("explorer.html")}\n<div class="cards">{cards}</div>\n'
         f"<footer><p>{source} This file needs no other, and no network.</p></footer>\n"
-        f'<script type="application/json" id="data">{_json(data | {"figures": drawn})}</script>\n'
+        f'<script type="application/json" id="data">{text}</script>\n'
         f"<script>{get_plotlyjs()}</script>\n<script>{_resource('explorer.js')}</script>"
     )
 
@@ -186,23 +188,22 @@ def _card(name: str, heading: str, view: View) -> str:
     )
 
 
-def _facts(subject: Subject) -> list[tuple[str, str]]:
-    config, evaluation = subject.run.config, subject.run.evaluate()
-    facts = [(f"{part} nodes right", f"{100 * share:.1f} %") for part, share in evaluation.accuracy.items()]
+def _facts(run: ExploredRun) -> list[tuple[str, str]]:
+    facts = [(f"{part} nodes right", f"{100 * share:.1f} %") for part, share in run.run.evaluate().accuracy.items()]
     facts += [
-        ("nodes", str(len(subject.names))),
-        ("edges", str(int(subject.degrees.sum()) // (1 if subject.graph.directed else 2))),
-        ("classes", str(len(subject.classes))),
+        ("nodes", str(len(run.names))),
+        ("edges", str(int(run.degrees.sum()) // (1 if run.graph.directed else 2))),
+        ("classes", str(len(run.classes) - 1)),
     ]
     names = {"rounds": "K", "steps": "T", "alpha": "alpha", "lam": "lam", "xi": "xi"}
-    given = config.hyperparameters()
-    shown = {key: f"{given[key]:g}" for key in names if given.get(key) is not None} | _learnt(subject.run.model)
+    given = run.run.config.hyperparameters()
+    shown = {key: f"{given[key]:g}" for key in names if given.get(key) is not None} | _learnt(run.run.model)
     return facts + [(names[key], value) for key, value in shown.items()]
 
 
 @torch.no_grad()
 def _learnt(model: torch.nn.Module) -> dict[str, str]:
-    """The coefficients that were learnt: from the least to the most over all layers and heads."""
+    """The learnt coefficients: from the least to the largest over all layers and heads."""
     convs = [conv for conv in model.modules() if isinstance(conv, CaGATConv)]
     found = {}
     for key in Coefficients._fields:
@@ -212,11 +213,6 @@ def _learnt(model: torch.nn.Module) -> dict[str, str]:
             span = low if low == high else f"{low} to {high}"
             found[key] = f"{span}, learnt from {getattr(convs[0], key):g}"
     return found
-
-
-def _json(data: dict[str, Any]) -> str:
-    """JSON that cannot end the element it stands in."""
-    return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
 def _resource(name: str) -> str:

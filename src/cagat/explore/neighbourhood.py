@@ -2,14 +2,11 @@
 
 import numpy as np
 import pandas as pd
-import torch
 from plotly.subplots import make_subplots
 
 from cagat.errors import ConfigError
-from cagat.explore.attention_layers import AttentionLayer
-from cagat.explore.embedding import UNKNOWN
-from cagat.explore.shown_rows import ShownRows
-from cagat.explore.subject import AnyRun, Subject
+from cagat.explore.attention import AttentionLayer, RowSummary
+from cagat.explore.explored_run import AnyRun, ExploredRun
 from cagat.explore.view import View, plain, styled
 from cagat.style import colour, symbol
 
@@ -18,7 +15,7 @@ DRAWN = 24
 
 
 def neighbourhood(
-    run: AnyRun | Subject,
+    run: AnyRun,
     node: str | int,
     *,
     layer: int | None = None,
@@ -27,7 +24,7 @@ def neighbourhood(
 ) -> View:
     """A node's attention to its neighbours, before diffusion (G) and after (S), and the strongest pairs off the edges.
 
-    The frame has a row a neighbour, by falling S: `node`, `class`, `edge` (whether there is one), `G`, `S` and
+    The frame has one row per neighbour, by falling S: `node`, `class`, `edge` (whether there is one), `G`, `S` and
     `difference`. The node itself is among them: it has a self-loop. Of a model without context, S is G.
 
     Args:
@@ -42,39 +39,35 @@ def neighbourhood(
         DatasetError: There is no such node.
         ConfigError: There is no such layer, head or round.
     """
-    subject = Subject.of(run)
-    number, found = subject.node(node), subject.layer(layer)
+    explored = ExploredRun.of(run)
+    number, found = explored.node(node), explored.layer(layer)
     last = len(found.rounds)
     if head is not None and not 1 <= head <= found.heads:
         raise ConfigError(f"Layer {found.number} has the heads 1 to {found.heads}, but head {head} was asked for.")
     if rounds is not None and not 0 <= rounds <= last:
         raise ConfigError(f"The layer has the rounds 0 to {last}, but round {rounds} was asked for.")
     done = last if rounds is None else rounds
-    titles = ["G: before diffusion"]
+    titles = {"G": "G: before diffusion"}
     if last:
-        titles.append(f"S: after round {done} of {last}" if done else "S: not begun, so still G")
-    return _view(subject, _frame(subject, found, number, head, done), number, titles)
+        titles["S"] = f"S: after round {done} of {last}" if done else "S: not begun, so still G"
+    return _view(explored, _frame(explored, found, number, head, done), explored.names[number], titles)
 
 
-def _frame(subject: Subject, layer: AttentionLayer, node: int, head: int | None, done: int) -> pd.DataFrame:
-    rows = ShownRows.of(layer, torch.tensor([node]))
-    pick = slice(None) if head is None else slice(head - 1, head)
-    before, after = (rows.on_edges[number][:, pick].mean(axis=1) for number in (0, done))
-    nodes, edge = rows.neighbours, np.ones(len(rows.neighbours), dtype=bool)
+def _frame(run: ExploredRun, layer: AttentionLayer, node: int, head: int | None, done: int) -> pd.DataFrame:
+    rows = RowSummary.of(layer, np.array([node]))
+    heads = slice(None) if head is None else slice(head - 1, head)
+    nodes, others, values = rows.neighbours, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
+    before, after = (rows.on_edges[number][:, heads].mean(axis=1) for number in (0, done))
     if done > 0:
-        column = (head or layer.heads + (layer.heads > 1)) - 1
-        others = rows.others[done - 1, column, 0]
-        some = others >= 0
-        nodes = np.concatenate([nodes, others[some]])
-        before = np.concatenate([before, np.zeros(some.sum(), dtype=before.dtype)])
-        after = np.concatenate([after, rows.other_values[done - 1, column, 0][some]])
-        edge = np.concatenate([edge, np.zeros(some.sum(), dtype=bool)])
-    names = [*subject.classes, UNKNOWN]
+        place = (done - 1, -1 if head is None else head - 1, 0)  # The last column is the mean over the heads.
+        others, values = (array[place][rows.others[place] >= 0] for array in (rows.others, rows.other_values))
+        before, after = np.concatenate([before, np.zeros_like(values)]), np.concatenate([after, values])
+    everyone = np.concatenate([nodes, others])
     frame = pd.DataFrame(
         {
-            "node": [subject.names[other] for other in nodes],
-            "class": [names[subject.labels[other]] for other in nodes],
-            "edge": edge,
+            "node": [run.names[other] for other in everyone],
+            "class": [run.classes[run.labels[other]] for other in everyone],
+            "edge": np.arange(len(everyone)) < len(nodes),
             "G": before,
             "S": after,
             "difference": after - before,
@@ -83,41 +76,39 @@ def _frame(subject: Subject, layer: AttentionLayer, node: int, head: int | None,
     return frame.sort_values("S", ascending=False, kind="stable", ignore_index=True)
 
 
-def _view(subject: Subject, frame: pd.DataFrame, node: int, titles: list[str]) -> View:
-    name, panels = subject.names[node], ("G", "S")[: len(titles)]
-    figure = make_subplots(rows=1, cols=len(panels), subplot_titles=titles, horizontal_spacing=0.02)
+def _view(run: ExploredRun, frame: pd.DataFrame, name: str, titles: dict[str, str]) -> View:
+    figure = make_subplots(rows=1, cols=len(titles), subplot_titles=list(titles.values()), horizontal_spacing=0.02)
+    # The node itself comes first, in the centre.
     around = frame[frame["node"] != name].head(DRAWN)
+    drawn = pd.concat([frame[frame["node"] == name], around], ignore_index=True)
     angles = np.linspace(0, 2 * np.pi, len(around), endpoint=False) + np.pi / 2
     radius = np.where(around["edge"], 1.0, 1.35)
-    x, y = radius * np.cos(angles), radius * np.sin(angles)
-    classes = {label: number for number, label in enumerate([*subject.classes, UNKNOWN])}
-    centre = frame[frame["node"] == name].iloc[0]
-    largest = max(float(frame[list(panels)].to_numpy().max()), 1e-9)
-    for column, key in enumerate(panels, start=1):
-        for place, row in enumerate(around.itertuples()):
-            value = float(getattr(row, key))
-            if value <= 0 or (key == "G" and not row.edge):
+    x, y = np.append(0, radius * np.cos(angles)), np.append(0, radius * np.sin(angles))
+    kinds = [run.classes.index(label) for label in drawn["class"]]
+    largest = max(float(frame[list(titles)].to_numpy().max()), 1e-9)
+    for column, key in enumerate(titles, start=1):
+        for place, (value, edge) in enumerate(zip(drawn[key], drawn["edge"], strict=True)):
+            if place == 0 or value <= 0 or (key == "G" and not edge):
                 continue
-            line = {"width": 0.5 + 11 * value / largest, "color": "#8a93a0", "dash": "solid" if row.edge else "dot"}
+            line = {"width": 0.5 + 11 * value / largest, "color": "#8a93a0", "dash": "solid" if edge else "dot"}
             figure.add_scatter(
                 x=[0, x[place]], y=[0, y[place]], mode="lines", line=line, hoverinfo="skip", row=1, col=column
             )
-        names = [f"{plain(row.node)}<br>{plain(row[2])}" for row in around.itertuples()]
+        names = [plain(node) for node in drawn["node"]]
         figure.add_scatter(
-            x=[0, *x],
-            y=[0, *y],
+            x=x,
+            y=y,
             mode="markers+text",
-            text=[plain(name), *(plain(other) for other in around["node"])],
+            text=names,
             textposition="top center",
-            customdata=[float(centre[key]), *around[key]],
-            hovertext=[plain(name), *names],
+            customdata=drawn[key],
+            hovertext=[f"{node}<br>{plain(label)}" for node, label in zip(names, drawn["class"], strict=True)],
             hovertemplate="%{hovertext}<br>" + key + " = %{customdata:.3f}<extra></extra>",
             marker={
-                "size": [22, *([14] * len(around))],
-                "color": [colour(classes[label]) for label in (centre["class"], *around["class"])],
+                "size": [22] + [14] * len(around),
+                "color": [colour(kind) for kind in kinds],
                 "symbol": [
-                    symbol(classes[label]) + ("" if edge else "-open")
-                    for label, edge in [(centre["class"], True), *zip(around["class"], around["edge"], strict=True)]
+                    symbol(kind) + ("" if edge else "-open") for kind, edge in zip(kinds, drawn["edge"], strict=True)
                 ],
                 "line": {"color": "#fff", "width": 1.5},
             },
@@ -132,6 +123,6 @@ def _view(subject: Subject, frame: pd.DataFrame, node: int, titles: list[str]) -
         f"The thicker the line, the more {name} attends to the node; dotted lines and hollow marks are pairs "
         "without an edge, which only S reaches. Colours and shapes are classes."
     )
-    if "S" in panels:
+    if "S" in titles:
         caption += " Rows of S need not sum to 1."
     return View(figure, frame, caption)

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What a function of :mod:`cagat.explore` gives; Jupyter shows it as its picture.
+    """What a function of :mod:`cagat.explore` returns; Jupyter shows it as its picture.
 
     Attributes:
         figure: The picture.
@@ -23,12 +23,12 @@ class View:
     details: str = ""
 
     def _repr_html_(self) -> str:
-        """What Jupyter asks for to show a value; plotly is in it, so that nothing else is needed, nor a network."""
+        """For Jupyter: with plotly in it, so that no network is needed."""
         return str(self.figure.to_html(full_html=False, include_plotlyjs=True))
 
 
 def styled(figure: go.Figure, *, x: str = "", y: str = "", height: int = 380) -> go.Figure:
-    """The figure with the look that all share."""
+    """The figure in the style that all share."""
     axis = {"gridcolor": "#e6e8ec", "zeroline": False, "linecolor": "#9aa2ad", "ticks": "outside", "automargin": True}
     figure.update_layout(
         template="none",
@@ -46,5 +46,5 @@ def styled(figure: go.Figure, *, x: str = "", y: str = "", height: int = 380) ->
 
 
 def plain(text: str) -> str:
-    """Text that plotly shows as it is: it would take tags for markup."""
+    """Text that plotly shows as it is, although it takes tags for markup."""
     return str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -4,12 +4,10 @@ from cagat.models.appnp import APPNP
 from cagat.models.cagat import CaGAT
 from cagat.models.cvd_pp import CVDPP
 from cagat.models.dgi import DGI
-from cagat.models.gat import GAT
-from cagat.models.gatv2 import GATv2
+from cagat.models.gat import GAT, GATv2
 from cagat.models.gcn import GCN
 from cagat.models.graphsage import GraphSAGE
-from cagat.models.labelprop import LabelProp
-from cagat.models.labelprop_nl import LabelPropNL
+from cagat.models.labelprop import LabelProp, LabelPropNL
 from cagat.models.logreg import LogReg
 from cagat.models.mlp import MLP
 from cagat.models.node_classifier import Labelled, NodeClassifier

@@ -1,16 +1,17 @@
 """Approximate personalized propagation of neural predictions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from cagat.kernels import CSRGraph, CSRPattern, spmm, spmm_heads
+from cagat.kernels.row_layout import RowLayout
 from cagat.models.feature_linear import FeatureLinear
-from cagat.models.node_classifier import NodeClassifier
-from cagat.models.parameter_groups import decay_only
-from cagat.models.personalized_pagerank import PersonalizedPageRank
-from cagat.nn import SparseFeatures
+from cagat.models.gcn import gcn_graph
+from cagat.models.node_classifier import Features, NodeClassifier
 from cagat.nn.validation import require_sizes
 
 
@@ -61,15 +62,121 @@ class APPNP(NodeClassifier):
         self.lin2 = FeatureLinear(hidden_channels, out_channels, dropout, bias=False)
         self.propagation = PersonalizedPageRank(K, alpha, dropout)
 
-    def forward(self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+    def forward(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
         """The logits of all nodes."""
         logits: Tensor = self.propagation(self.lin2(self.embed(x, edge_index)), edge_index, edge_attr)
         return logits
 
-    def embed(self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+    def embed(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
         """The output of the perceptron's hidden layer, which knows nothing of the edges yet."""
         return F.relu(self.lin1(x))
 
-    def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
-        """Only the weights of the first layer decay, as in the authors' code."""
-        return decay_only(self, [self.lin1.weight], weight_decay)
+    def decaying(self) -> list[torch.nn.Parameter]:
+        """Only the weights of the first layer, as in the authors' code."""
+        return [self.lin1.weight]
+
+
+class PersonalizedPageRank(torch.nn.Module):
+    r"""The propagation of `"Predict then Propagate" <https://arxiv.org/abs/1810.05997>`_, Eq. (4).
+
+    .. math::
+        Z^{(k)} = (1 - \alpha)\, \mathrm{dropout}(\hat{A}) Z^{(k-1)} + \alpha Z^{(0)}, \qquad k = 1, \dots, K
+
+    It is PyG's :class:`~torch_geometric.nn.APPNP`, but for the dropout: every step drops entries of the whole
+    :math:`\hat{A}`, as in the authors' code. PyG's layer (2.8) drops from what the step before left over, so that
+    with a dropout of one half hardly an edge in a thousand lives to the tenth step, with a thousandfold weight.
+    """
+
+    def __init__(self, K: int, alpha: float, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.K = K
+        self.alpha = alpha
+        self.dropout = dropout
+
+    def forward(self, z: Tensor, edge_index: Tensor | CSRGraph, edge_weight: Tensor | None = None) -> Tensor:
+        """The propagated predictions."""
+        graph = gcn_graph(z, edge_index, edge_weight)
+        weights = graph.transition("sym", z.dtype)
+        dropped = None
+        if self.training and self.dropout > 0:
+            dropped = [F.dropout(weights[0], self.dropout) for _ in range(self.K)]
+        if self.K > 0 and _can_be_a_program(z, graph.pattern):
+            steps = (self.K, self.alpha, graph.pattern, weights, dropped)
+            y: Tensor = _Program.apply(z, steps, False)  # type: ignore[no-untyped-call]
+            return y
+        start = z
+        for step in range(self.K):
+            if dropped is None:
+                product = spmm(graph.pattern, weights, z)
+            else:
+                product = spmm_heads(graph.pattern, dropped[step][:, None], z[:, None, :]).squeeze(1)
+            z = (1 - self.alpha) * product + self.alpha * start
+        return z
+
+    def extra_repr(self) -> str:
+        """The arguments, for `print`."""
+        return f"K={self.K}, alpha={self.alpha:g}, dropout={self.dropout:g}"
+
+
+def _can_be_a_program(z: Tensor, pattern: CSRPattern) -> bool:
+    """Whether nobody traces the steps, who would have to see operators, and there are compiled ones for such rows."""
+    if torch.compiler.is_compiling() or type(z) is not Tensor or torch._C._are_functorch_transforms_active():
+        return False
+    if z.device.type != "cpu" or z.dtype not in (torch.float32, torch.float64) or z.dim() != 2 or z.size(0) == 0:
+        return False
+    return pattern.col.dtype == torch.int32 and RowLayout(1, z.size(1), z.dtype).is_possible
+
+
+_Steps = tuple[int, float, CSRPattern, tuple[Tensor, Tensor], Sequence[Tensor] | None]
+
+
+class _Program(torch.autograd.Function):
+    """All steps as one row program: on Cora, torch's dispatcher takes as long for a step as its product.
+
+    The propagation is linear. Its gradient therefore is its transpose, the gradient of which is the propagation again.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, steps: _Steps, transpose: bool) -> Tensor:
+        ctx.steps, ctx.transpose = steps, transpose
+        return _propagated(z.detach(), *steps, transpose)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        return _Program.apply(grad, ctx.steps, not ctx.transpose), None, None  # type: ignore[no-untyped-call]
+
+
+def _propagated(
+    z: Tensor,
+    K: int,
+    alpha: float,
+    pattern: CSRPattern,
+    weights: tuple[Tensor, Tensor],
+    dropped: Sequence[Tensor] | None,
+    transpose: bool,
+) -> Tensor:
+    # Imported here, so that importing cagat does not wait for the compiler.
+    from cagat.kernels.row_program import RowProgram
+
+    layout = RowLayout(1, z.size(1), z.dtype)
+    program = RowProgram(pattern, weights, layout)
+    start = layout.rows(z[:, None, :]).contiguous()
+    current, following, other = start, torch.empty_like(start), torch.empty_like(start)
+    if transpose:
+        # Every step hands alpha times its gradient to the start, and the first one the rest, too.
+        total = torch.empty_like(start)
+        program.combine(total, start, alpha)
+    for step in reversed(range(K)) if transpose else range(K):
+        factors: dict[str, Any] = {"x": current, "scale_x": 1 - alpha}
+        if dropped is not None:
+            factors = {"values": dropped[step], "y": current, "scale_y": 1 - alpha}
+        if not transpose:
+            program.aggregate(following, **factors, add=start, scale_add=alpha)
+        elif step > 0:
+            program.aggregate(following, **factors, transpose=True)
+            program.combine(total, following, alpha, add=total)
+        else:
+            program.aggregate(following, **factors, add=total, transpose=True)
+        current, following, other = following, other, following
+    program.run()
+    return current if layout.width == z.size(1) else current[:, : z.size(1)].contiguous()

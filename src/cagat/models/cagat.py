@@ -7,10 +7,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from cagat.diffusion.diffusion import is_zero
 from cagat.kernels import CSRGraph
-from cagat.models.node_classifier import NodeClassifier
-from cagat.models.reach import needs_degrees_at_its_end, reach_of
-from cagat.nn import AttentionRows, CaGATConv, SparseFeatures, feature_dropout
+from cagat.models.feature_linear import dense_features
+from cagat.models.node_classifier import Features, NodeClassifier
+from cagat.nn import AttentionRows, CaGATConv, feature_dropout
 from cagat.nn.sparse_features import as_features
 from cagat.nn.validation import require_choice, require_sizes, require_within
 
@@ -84,37 +85,32 @@ class CaGAT(NodeClassifier):
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
-        for conv in self.convs:
-            assert isinstance(conv, CaGATConv)
+        for conv in self._layers():
             conv.reset_parameters()
 
-    def forward(
-        self, x: Tensor | SparseFeatures, edge_index: Tensor | CSRGraph, edge_attr: Tensor | None = None
-    ) -> Tensor:
+    def forward(self, x: Features, edge_index: Tensor | CSRGraph, edge_attr: Tensor | None = None) -> Tensor:
         """The logits of all nodes."""
         hidden = self._hidden(x, edge_index, edge_attr)
         logits: Tensor = self.convs[-1](hidden, edge_index, edge_attr)
         return logits
 
-    def embed(
-        self, x: Tensor | SparseFeatures, edge_index: Tensor | CSRGraph, edge_attr: Tensor | None = None
-    ) -> Tensor:
+    def embed(self, x: Features, edge_index: Tensor | CSRGraph, edge_attr: Tensor | None = None) -> Tensor:
         """The output of the last hidden layer; of a network of one layer, its input."""
-        hidden = self._hidden(x, edge_index, edge_attr)
-        return hidden.to_dense() if isinstance(hidden, SparseFeatures) else hidden
+        return dense_features(self._hidden(x, edge_index, edge_attr))
 
     def reach(self) -> int | None:
         """How many hops from a node its logits look; ``None`` if the affinity is taken on all pairs of nodes."""
-        hops = [reach_of(conv) for conv in self.convs if isinstance(conv, CaGATConv)]
-        if None in hops:
+        hops = [(conv, reach_of(conv)) for conv in self._layers()]
+        known = [(conv, hop) for conv, hop in hops if hop is not None]
+        if len(known) < len(hops):
             return None
-        # At the far end of the first layer that looks around there are degrees, for which one hop more must be there.
-        looking = [conv for conv in self._layers() if reach_of(conv) != 0]
-        return sum(hop for hop in hops if hop is not None) + int(any(map(needs_degrees_at_its_end, looking[:1])))
+        # At the far end of the first layer that aggregates there are degrees, which depend on one hop more.
+        first = next((conv for conv, hop in known if hop > 0), None)
+        return sum(hop for _, hop in known) + int(first is not None and needs_degrees_at_its_end(first))
 
     def attention(
         self,
-        x: Tensor | SparseFeatures,
+        x: Features,
         edge_index: Tensor | CSRGraph,
         edge_attr: Tensor | None = None,
         *,
@@ -130,8 +126,8 @@ class CaGAT(NodeClassifier):
 
     @torch.no_grad()
     def layer_inputs(
-        self, x: Tensor | SparseFeatures, edge_index: Tensor | CSRGraph, edge_attr: Tensor | None = None
-    ) -> list[Tensor | SparseFeatures]:
+        self, x: Features, edge_index: Tensor | CSRGraph, edge_attr: Tensor | None = None
+    ) -> list[Features]:
         """The features that enter each layer, without dropout and gradients."""
         modes = {module: module.training for module in self.modules()}
         self.eval()
@@ -147,12 +143,51 @@ class CaGAT(NodeClassifier):
     def _layers(self) -> list[CaGATConv]:
         return [conv for conv in self.convs if isinstance(conv, CaGATConv)]
 
-    def _hidden(
-        self, x: Tensor | SparseFeatures, edge_index: Tensor | CSRGraph, edge_attr: Tensor | None
-    ) -> Tensor | SparseFeatures:
+    def _hidden(self, x: Features, edge_index: Tensor | CSRGraph, edge_attr: Tensor | None) -> Features:
         """The input of the last layer."""
         global_rows = edge_index.global_nodes if isinstance(edge_index, CSRGraph) else None
         x = feature_dropout(x, self.dropout, self.training, global_rows)
         for conv in list(self.convs)[:-1]:
             x = feature_dropout(F.elu(conv(x, edge_index, edge_attr)), self.dropout, self.training, global_rows)
         return x
+
+
+def reach_of(conv: CaGATConv) -> int | None:
+    r"""How many hops from a node the features can be that a layer's output there depends on.
+
+    After :math:`m` steps, :math:`S` holds :math:`\bar{A}^m G (\bar{A}^T)^m`, whose rows reach :math:`2 m + 1` hops. On
+    the edges, a step takes in the entries of neighbouring edges, and rows reach :math:`m + 1` hops. Features that enter
+    the attention by their affinity, or are fed back, have looked around before.
+
+    Returns:
+        The number of hops, or ``None`` if all nodes see each other, by an affinity on all pairs.
+    """
+    alpha, lam, xi = conv.coefficients()
+    if is_zero(lam):
+        return 0
+    has_context, has_affinity = not is_zero(alpha), not is_zero(xi) and conv.T > 0
+    if has_affinity and conv.affinity == "full" and conv.K > 0:
+        return None
+    reach = [1]  # H = lam G Z + (1 - lam) Z.
+    for k in range(1, conv.K + 1):
+        steps = k * conv.T if has_context else 0
+        own = steps + 1 if conv.support == "edges" else 2 * steps + 1
+        if conv.feedback:
+            own += reach[k - 1]
+        if has_affinity:
+            # The matrix of round r stands at most (k - r + 1) T hops away, at the ends of its edges.
+            ends = [(k - r + 1) * conv.T if has_context else 1 for r in range(1, k + 1)]
+            rounds = range(1, k + 1) if has_context else (k,)
+            own = max(own, *(ends[r - 1] + reach[r - 1] for r in rounds))
+        reach.append(own)
+    return reach[conv.K]
+
+
+def needs_degrees_at_its_end(conv: CaGATConv) -> bool:
+    r"""Whether a layer divides by the degrees of the farthest nodes that it reaches, as :math:`\bar{A}^T` does.
+
+    On the edges, for a walk, and where features that are fed back look one hop further, they are degrees of nearer
+    nodes.
+    """
+    has_steps = conv.K * conv.T > 0 and not is_zero(conv.coefficients().alpha)
+    return has_steps and conv.support == "full" and not conv.feedback and conv.normalization != "walk"

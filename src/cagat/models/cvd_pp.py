@@ -7,12 +7,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from cagat.kernels import CSRGraph, prepare_graph, spmm
+from cagat.kernels import CSRGraph, CSRPattern, spmm
 from cagat.memory import require_memory
-from cagat.models.gcn import GCN
-from cagat.models.node_classifier import Labelled
-from cagat.models.sampled_neighbours import SampledNeighbours, all_neighbours, sample_neighbours
-from cagat.nn import SparseFeatures
+from cagat.models.feature_linear import dense_features
+from cagat.models.gcn import GCN, gcn_graph
+from cagat.models.node_classifier import Features, Labelled
 from cagat.nn.sparse_features import as_features
 
 
@@ -69,20 +68,21 @@ class CVDPP(GCN):
         super().__init__(in_channels, hidden_channels, out_channels, dropout)
         self.neighbours = neighbours
         self.batch_size = batch_size
-        self._preprocessed: _Preprocessed | None = None
+        self._inputs: tuple[Any, ...] | None = None
+        self._product: tuple[CSRGraph, Tensor]
         self._history: Tensor | None = None
 
     def losses(self, inputs: tuple[Any, ...], train: Labelled) -> Iterator[Tensor]:
         """One loss for each mini-batch of training nodes, in random order."""
-        data = self._preprocess(*inputs)
-        history = self._history_of(data.U)
+        graph, U = self._preprocess(*inputs)
+        history = self._history_of(U)
         order = torch.randperm(train.nodes.numel(), device=train.nodes.device)
         for batch in torch.split(order, self.batch_size):
             nodes = train.nodes[batch]
-            drawn = sample_neighbours(data.graph.pattern, nodes, self.neighbours)
-            seen, place = torch.unique(data.graph.pattern.col[drawn.entry].long(), return_inverse=True)
-            h, mu = self._hidden(data.U[seen], dropout=True), self._hidden(data.U[seen], dropout=False)
-            aggregated = self._aggregate(data, nodes, drawn, h[place], mu[place], history)
+            drawn = sample_neighbours(graph.pattern, nodes, self.neighbours)
+            seen, place = torch.unique(graph.pattern.col[drawn.entry].long(), return_inverse=True)
+            h, mu = self._hidden(U[seen], dropout=True), self._hidden(U[seen], dropout=False)
+            aggregated = self._aggregate(graph, nodes, drawn, h[place], mu[place], history)
             yield F.cross_entropy(self.conv2.lin(aggregated) + self.conv2.bias, train.classes[batch])
             history[seen] = mu.detach()  # Only now, after the trainer's step, as in the authors' code.
 
@@ -101,32 +101,24 @@ class CVDPP(GCN):
         return F.relu(product + self.conv1.bias)
 
     def _aggregate(
-        self,
-        data: "_Preprocessed",
-        nodes: Tensor,
-        drawn: SampledNeighbours,
-        h: Tensor,
-        mu: Tensor,
-        history: Tensor,
+        self, graph: CSRGraph, nodes: Tensor, drawn: "SampledNeighbours", h: Tensor, mu: Tensor, history: Tensor
     ) -> Tensor:
         """The estimate of the hidden layer's aggregate at some nodes, from h and mu at the drawn entries."""
-        graph, weight = data.graph, data.graph.transition("sym", mu.dtype)[0]
+        weight, col = graph.transition("sym", mu.dtype)[0], graph.pattern.col
         everything = all_neighbours(graph.pattern, nodes)
         R = drawn.ratio.to(mu.dtype)[drawn.row, None]
-        change = mu - history[graph.pattern.col[drawn.entry].long()]
+        change = mu - history[col[drawn.entry].long()]
         estimate = weight[drawn.entry, None] * (R.sqrt() * (h - mu) + R * change)
-        known = weight[everything.entry, None] * history[graph.pattern.col[everything.entry].long()]
+        known = weight[everything.entry, None] * history[col[everything.entry].long()]
         total = mu.new_zeros(nodes.numel(), mu.size(1))
         return total.index_add(0, everything.row, known).index_add(0, drawn.row, estimate)
 
-    def _preprocess(
-        self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_attr: Tensor | None = None
-    ) -> "_Preprocessed":
-        """U = P X, made in the first epoch."""
-        known = self._preprocessed
-        if known is None or known.x is not x or known.edge_index is not edge_index or known.edge_attr is not edge_attr:
-            known = self._preprocessed = _Preprocessed.made_from(x, edge_index, edge_attr)
-        return known
+    def _preprocess(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> tuple[CSRGraph, Tensor]:
+        """The graph and U = P X, computed in the first epoch and again for other inputs."""
+        inputs = (x, edge_index, edge_attr)
+        if self._inputs is None or any(one is not other for one, other in zip(self._inputs, inputs, strict=True)):
+            self._inputs, self._product = inputs, _product(*inputs)
+        return self._product
 
     def _history_of(self, U: Tensor) -> Tensor:
         shape = (U.size(0), self.conv1.out_channels)
@@ -135,27 +127,51 @@ class CVDPP(GCN):
         return self._history
 
 
-class _Preprocessed(NamedTuple):
-    """What is made once from the inputs, and the inputs, to know them again."""
+@torch.no_grad()
+def _product(x: Features, edge_index: Tensor, edge_attr: Tensor | None) -> tuple[CSRGraph, Tensor]:
+    rows, columns = as_features(x).shape
+    require_memory(
+        12 * rows * columns,
+        f"CVD+PP's product of the adjacency matrix with {rows} x {columns} features, which is dense,",
+        "Train gcn instead, which is the same network and keeps sparse features sparse.",
+    )
+    dense = dense_features(x)
+    graph = gcn_graph(dense, edge_index, edge_attr)
+    return graph, spmm(graph.pattern, graph.transition("sym", dense.dtype), dense)
 
-    x: Tensor | SparseFeatures
-    edge_index: Tensor
-    edge_attr: Tensor | None
-    graph: CSRGraph
-    U: Tensor
 
-    @classmethod
-    def made_from(cls, x: Tensor | SparseFeatures, edge_index: Tensor, edge_attr: Tensor | None) -> "_Preprocessed":
-        features = as_features(x)
-        rows, columns = features.shape
-        require_memory(
-            12 * rows * columns,
-            f"CVD+PP's product of the adjacency matrix with {rows} x {columns} features, which is dense,",
-            "Train gcn instead, which is the same network and keeps sparse features sparse.",
-        )
-        dense = features.to_dense() if isinstance(features, SparseFeatures) else features
-        graph = prepare_graph(edge_index, rows, edge_attr, normalization="sym", dtype=dense.dtype)
-        with torch.no_grad():
-            return cls(
-                x, edge_index, edge_attr, graph, spmm(graph.pattern, graph.transition("sym", dense.dtype), dense)
-            )
+class SampledNeighbours(NamedTuple):
+    """The entries of a sparse matrix that were drawn from some of its rows.
+
+    Of each entry, ``row`` says which of the asked rows it is from, ascending from 0, and ``entry`` its number. Of each
+    asked row, ``ratio`` is how many entries it has for each one drawn: R, at least 1.
+    """
+
+    row: Tensor
+    entry: Tensor
+    ratio: Tensor
+
+
+def all_neighbours(pattern: CSRPattern, nodes: Tensor) -> SampledNeighbours:
+    """All entries of some rows."""
+    first = pattern.rowptr[nodes].long()
+    count = pattern.rowptr[nodes + 1].long() - first
+    row = torch.repeat_interleave(torch.arange(nodes.numel(), device=nodes.device), count)
+    start = count.cumsum(0) - count
+    entry = torch.arange(row.numel(), device=nodes.device) + (first - start)[row]
+    return SampledNeighbours(row, entry, torch.ones_like(count, dtype=torch.get_default_dtype()))
+
+
+def sample_neighbours(pattern: CSRPattern, nodes: Tensor, count: int) -> SampledNeighbours:
+    """Draw ``count`` entries of each row uniformly without replacement, or all of a row that has no more.
+
+    All rows are drawn at once: their entries are put in a random order within the row, and the first ones stay.
+    """
+    everything = all_neighbours(pattern, nodes)
+    size = torch.bincount(everything.row, minlength=nodes.numel())
+    # In float64 the order of 2**52 / n random numbers is kept apart within each of n rows.
+    order = (everything.row + torch.rand(everything.row.numel(), dtype=torch.float64, device=nodes.device)).argsort()
+    place = torch.arange(order.numel(), device=nodes.device) - (size.cumsum(0) - size)[everything.row]
+    kept = place < count
+    ratio = size / size.clamp(max=count)
+    return SampledNeighbours(everything.row[kept], everything.entry[order][kept], ratio)

@@ -10,9 +10,8 @@ from torch.nn import functional as F
 from torch_geometric.nn import DeepGraphInfomax
 
 from cagat.models.feature_linear import FeatureLinear
-from cagat.models.graph_convolution import gcn_graph, propagate
-from cagat.models.node_classifier import Labelled, NodeClassifier
-from cagat.nn import SparseFeatures
+from cagat.models.gcn import gcn_graph, propagate
+from cagat.models.node_classifier import Features, Labelled, NodeClassifier
 from cagat.nn.validation import require_sizes
 
 
@@ -50,12 +49,12 @@ class DGI(NodeClassifier):
         self.classifier = FeatureLinear(hidden_channels, out_channels)
         self._epoch_loss = torch.tensor(float("nan"))
 
-    def forward(self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+    def forward(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
         """The logits of all nodes, which mean nothing before :meth:`solve`."""
         logits: Tensor = self.classifier(self.embed(x, edge_index, edge_attr))
         return logits
 
-    def embed(self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+    def embed(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
         """The output of the encoder."""
         H: Tensor = self.infomax.encoder(self.lin(x), edge_index, edge_attr)
         return H

@@ -1,4 +1,4 @@
-"""The first layer of a network whose features may be sparse."""
+"""A linear layer whose input may be sparse."""
 
 from torch import Tensor
 from torch.nn import functional as F
@@ -17,16 +17,6 @@ class FeatureLinear(Linear):  # type: ignore[misc]
 
     A sparse :math:`X` makes it several times faster on bags of words: neither the dropout nor the product touches a
     zero.
-
-    Args:
-        in_channels: Number of input features.
-        out_channels: Number of units.
-        dropout: Dropout on the input in training. (default: ``0``)
-        bias: Whether there is a :math:`b`. (default: ``True``)
-
-    Shapes:
-        - **input:** node features :math:`(n, F_{in})`, dense or sparse
-        - **output:** :math:`(n, F_{out})`
     """
 
     def __init__(self, in_channels: int, out_channels: int, dropout: float = 0.0, bias: bool = True) -> None:
@@ -46,3 +36,9 @@ class FeatureLinear(Linear):  # type: ignore[misc]
             y = F.linear(features, self.weight, self.bias)
         require_finite(y, given, None, self.parameters())
         return y
+
+
+def dense_features(x: Tensor | SparseFeatures) -> Tensor:
+    """The features as a dense tensor."""
+    features = as_features(x)
+    return features.to_dense() if isinstance(features, SparseFeatures) else features

@@ -1,17 +1,20 @@
-"""Graph attention networks, the baseline."""
+"""Graph attention networks, the baseline: GAT and GATv2."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch_geometric.nn import MessagePassing
+from torch_geometric.nn import GATv2Conv, MessagePassing
+from torch_geometric.utils import is_torch_sparse_tensor
 
 from cagat.kernels import dropout
-from cagat.models.node_classifier import NodeClassifier
-from cagat.models.parameter_groups import decay_only, weights_of
-from cagat.nn import CaGATConv, SparseFeatures, feature_dropout
-from cagat.nn.validation import checked_input_size, require_sizes
+from cagat.kernels.validation import check_edges, require_dense, require_tensor
+from cagat.models.node_classifier import Features, NodeClassifier, weights_of
+from cagat.nn import CaGATConv, feature_dropout
+from cagat.nn.sparse_features import as_features
+from cagat.nn.validation import checked_input_size, require_finite, require_fitting, require_sizes
 
 
 class GAT(NodeClassifier):
@@ -67,16 +70,50 @@ class GAT(NodeClassifier):
         """A layer with the arguments of GATConv: CaGAT's without its context."""
         return CaGATConv(*args, **kwargs, alpha=0.0, xi=0.0, lam=1.0)
 
-    def forward(self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+    def forward(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
         """The logits of all nodes; edge weights are not looked at."""
         logits: Tensor = self.conv2(self.embed(x, edge_index), edge_index)
         return logits
 
-    def embed(self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+    def embed(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
         """The output of the hidden layer."""
         hidden = F.elu(self.conv1(feature_dropout(x, self.dropout, self.training), edge_index))
         return dropout(hidden, self.dropout, self.training)
 
-    def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
-        """All parameters decay, or all that are not biases."""
-        return decay_only(self, list(self.parameters()) if self.decay_biases else weights_of(self), weight_decay)
+    def decaying(self) -> list[torch.nn.Parameter]:
+        """All parameters, or all that are not biases."""
+        return list(self.parameters()) if self.decay_biases else weights_of(self)
+
+
+class GATv2(GAT):
+    r"""The two-layer network of GAT with dynamic attention, by PyG's layers.
+
+    The paper is `"How Attentive are Graph Attention Networks?" <https://arxiv.org/abs/2105.14491>`_.
+
+    .. math::
+        G_{ij} = \mathrm{softmax}_j\, a^T \mathrm{LeakyReLU}(W_{dst} x_i + W_{src} x_j)
+
+    The arguments are those of :class:`~cagat.models.GAT`.
+
+    Shapes:
+        - **input:** node features :math:`(n, F_{in})`; edges :math:`(2, |E|)`
+        - **output:** logits :math:`(n, F_{out})`
+    """
+
+    takes_sparse = False
+    layer = GATv2Conv
+    hyperparameters: ClassVar[Mapping[str, str]] = {
+        key: name for key, name in GAT.hyperparameters.items() if key != "decay_biases"
+    }
+
+    def embed(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+        """The output of the hidden layer; what PyG's layer would stumble over is refused before."""
+        require_dense("x", x)
+        features = as_features(x)
+        require_fitting("x", features, self.conv1.lin_l.weight, "in_channels")
+        require_tensor("edge_index", edge_index)
+        if not torch.compiler.is_compiling() and not is_torch_sparse_tensor(edge_index):
+            check_edges(edge_index, features.shape[0])
+        hidden = super().embed(features, edge_index)
+        require_finite(hidden, features, None, self.parameters())
+        return hidden

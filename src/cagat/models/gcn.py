@@ -1,15 +1,16 @@
 """Graph convolutional networks."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
+from torch_geometric.nn import GCNConv
 
-from cagat.models.graph_convolution import GraphConvolution
-from cagat.models.node_classifier import NodeClassifier
-from cagat.models.parameter_groups import decay_only
-from cagat.nn import SparseFeatures
+from cagat.kernels import CSRGraph, prepare_graph, spmm
+from cagat.models.feature_linear import FeatureLinear
+from cagat.models.node_classifier import Features, NodeClassifier
 from cagat.nn.validation import require_sizes
 
 
@@ -43,15 +44,48 @@ class GCN(NodeClassifier):
         self.conv1 = GraphConvolution(in_channels, hidden_channels, dropout)
         self.conv2 = GraphConvolution(hidden_channels, out_channels, dropout)
 
-    def forward(self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+    def forward(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
         """The logits of all nodes."""
         logits: Tensor = self.conv2(self.embed(x, edge_index, edge_attr), edge_index, edge_attr)
         return logits
 
-    def embed(self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+    def embed(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
         """The output of the hidden layer."""
         return F.relu(self.conv1(x, edge_index, edge_attr))
 
-    def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
-        """Only the weights of the first layer decay, as in the authors' code."""
-        return decay_only(self, [self.conv1.lin.weight], weight_decay)
+    def decaying(self) -> list[torch.nn.Parameter]:
+        """Only the weights of the first layer, as in the authors' code."""
+        return [self.conv1.lin.weight]
+
+
+class GraphConvolution(GCNConv):  # type: ignore[misc]
+    r"""PyG's :class:`~torch_geometric.nn.GCNConv` with dropout on its input, our sparse product and sparse features.
+
+    .. math::
+        Y = \hat{A}\, \mathrm{dropout}(X) W + b, \qquad \hat{A} = D^{-1/2} (A + I) D^{-1/2}
+
+    Parameters, their initialisation and the result are PyG's; an edge that is given twice without weights counts once.
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, dropout: float = 0.0) -> None:
+        super().__init__(in_channels, out_channels)
+        self.lin = FeatureLinear(in_channels, out_channels, dropout, bias=False)
+
+    def forward(self, x: Features, edge_index: Tensor | CSRGraph, edge_weight: Tensor | None = None) -> Tensor:
+        """The convolved features."""
+        y: Tensor = propagate(self.lin(x), edge_index, edge_weight) + self.bias
+        return y
+
+
+def propagate(z: Tensor, edge_index: Tensor | CSRGraph, edge_weight: Tensor | None = None) -> Tensor:
+    r"""The product :math:`\hat{A} Z`."""
+    graph = gcn_graph(z, edge_index, edge_weight)
+    return spmm(graph.pattern, graph.transition("sym", z.dtype), z)
+
+
+def gcn_graph(z: Tensor, edge_index: Tensor | CSRGraph, edge_weight: Tensor | None = None) -> CSRGraph:
+    r"""The graph whose symmetric transition is :math:`\hat{A}`, remembered as long as ``edge_index`` lives."""
+    if isinstance(edge_index, CSRGraph):
+        return edge_index
+    graph: CSRGraph = prepare_graph(edge_index, z.size(0), edge_weight, normalization="sym", dtype=z.dtype)
+    return graph

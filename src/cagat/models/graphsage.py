@@ -1,15 +1,17 @@
 """GraphSAGE with the mean aggregator."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
+from torch_geometric.nn import SAGEConv
 
-from cagat.models.mean_convolution import MeanConvolution
-from cagat.models.node_classifier import NodeClassifier
-from cagat.models.parameter_groups import decay_only
-from cagat.nn import SparseFeatures
+from cagat.kernels import CSRGraph, prepare_graph, spmm
+from cagat.models.feature_linear import FeatureLinear
+from cagat.models.node_classifier import Features, NodeClassifier
+from cagat.nn import feature_dropout
 from cagat.nn.validation import require_sizes
 
 
@@ -39,15 +41,46 @@ class GraphSAGE(NodeClassifier):
         self.conv1 = MeanConvolution(in_channels, hidden_channels, dropout)
         self.conv2 = MeanConvolution(hidden_channels, out_channels, dropout)
 
-    def forward(self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+    def forward(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
         """The logits of all nodes; edge weights are not looked at."""
         logits: Tensor = self.conv2(self.embed(x, edge_index), edge_index)
         return logits
 
-    def embed(self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+    def embed(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
         """The output of the hidden layer."""
         return F.relu(self.conv1(x, edge_index))
 
-    def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
-        """Only the weights of the first layer decay, as in the benchmark's code."""
-        return decay_only(self, [self.conv1.lin_l.weight, self.conv1.lin_r.weight], weight_decay)
+    def decaying(self) -> list[torch.nn.Parameter]:
+        """Only the weights of the first layer, as in the benchmark's code."""
+        return [self.conv1.lin_l.weight, self.conv1.lin_r.weight]
+
+
+class MeanConvolution(SAGEConv):  # type: ignore[misc]
+    r"""PyG's :class:`~torch_geometric.nn.SAGEConv`, which transforms before it averages.
+
+    .. math::
+        y_i = W_2 x_i + \mathrm{mean}_{j \in N(i) \cup \{i\}} (W_1 x_j + b), \qquad y_i / \max(1, \|y_i\|_2)
+
+    The result is the same, but what is averaged has fewer columns than a bag of words. The output is scaled down to
+    length 1 where it is longer, as in `"Pitfalls of Graph Neural Network Evaluation"
+    <https://arxiv.org/abs/1811.05868>`_ and in PyG at that time; today's PyG also scales up.
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, dropout: float = 0.0) -> None:
+        super().__init__(in_channels, out_channels)
+        self.dropout = dropout
+        self.lin_l = FeatureLinear(in_channels, out_channels)
+        self.lin_r = FeatureLinear(in_channels, out_channels, bias=False)
+
+    def forward(self, x: Features, edge_index: Tensor | CSRGraph) -> Tensor:
+        """The convolved features."""
+        # Both products take the same dropped features, as in the benchmark's code.
+        x = feature_dropout(x, self.dropout, self.training)
+        graph = edge_index
+        if not isinstance(graph, CSRGraph):
+            graph = prepare_graph(graph, x.shape[0], dtype=self.lin_l.weight.dtype)
+        transformed: Tensor = self.lin_l(x)
+        mean = spmm(graph.pattern, graph.transition("row", transformed.dtype), transformed)
+        y: Tensor = mean + self.lin_r(x)
+        length: Tensor = torch.linalg.vector_norm(y, dim=1, keepdim=True)
+        return y / length.clamp(min=1)

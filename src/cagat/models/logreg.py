@@ -6,9 +6,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from cagat.models.feature_linear import FeatureLinear
-from cagat.models.node_classifier import Labelled, NodeClassifier
-from cagat.nn import SparseFeatures
+from cagat.models.feature_linear import FeatureLinear, dense_features
+from cagat.models.node_classifier import Features, Labelled, NodeClassifier
 from cagat.nn.sparse_features import as_features
 from cagat.nn.validation import require_sizes
 
@@ -34,7 +33,7 @@ class LogReg(NodeClassifier):
     """
 
     takes_sparse = True
-    solved_at_once = True
+    closed_form = True
     takes_weights = False
     hyperparameters: ClassVar[Mapping[str, str]] = {"weight_decay": "weight_decay"}
 
@@ -44,15 +43,14 @@ class LogReg(NodeClassifier):
         self.weight_decay = weight_decay
         self.lin = FeatureLinear(in_channels, out_channels)
 
-    def forward(self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+    def forward(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
         """The logits of all nodes."""
         logits: Tensor = self.lin(x)
         return logits
 
-    def embed(self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+    def embed(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
         """The features themselves: there is no hidden layer."""
-        features = as_features(x)
-        return features.to_dense() if isinstance(features, SparseFeatures) else features
+        return dense_features(x)
 
     @torch.no_grad()
     def solve(self, inputs: tuple[Any, ...], train: Labelled) -> None:
@@ -82,7 +80,7 @@ class LogReg(NodeClassifier):
         return solver.coef_, solver.intercept_
 
 
-def _rows(features: Tensor | SparseFeatures, nodes: Tensor) -> Any:
+def _rows(features: Features, nodes: Tensor) -> Any:
     """Some rows of the features, as scikit-learn takes them."""
     if isinstance(features, Tensor):
         return features[nodes].cpu().numpy()

@@ -1,15 +1,14 @@
 """A perceptron that does not look at the edges."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from cagat.models.feature_linear import FeatureLinear
-from cagat.models.node_classifier import NodeClassifier
-from cagat.models.parameter_groups import decay_only, weights_of
-from cagat.nn import SparseFeatures
+from cagat.models.node_classifier import Features, NodeClassifier, weights_of
 from cagat.nn.validation import require_sizes
 
 
@@ -42,15 +41,15 @@ class MLP(NodeClassifier):
         self.lin1 = FeatureLinear(in_channels, hidden_channels, dropout)
         self.lin2 = FeatureLinear(hidden_channels, out_channels, dropout)
 
-    def forward(self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+    def forward(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
         """The logits of all nodes."""
         logits: Tensor = self.lin2(self.embed(x, edge_index))
         return logits
 
-    def embed(self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+    def embed(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
         """The output of the hidden layer."""
         return F.relu(self.lin1(x))
 
-    def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
+    def decaying(self) -> list[torch.nn.Parameter]:
         """Weights decay, biases do not."""
-        return decay_only(self, weights_of(self), weight_decay)
+        return weights_of(self)

@@ -1,11 +1,15 @@
 """What the trainer asks of a model."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+
+from cagat.nn import SparseFeatures
+
+Features = Tensor | SparseFeatures
 
 
 class Labelled(NamedTuple):
@@ -24,7 +28,7 @@ class NodeClassifier(torch.nn.Module):
 
     A network that is trained full-batch with cross-entropy writes :meth:`forward` and :meth:`embed` and inherits the
     rest. Whatever is random draws from torch's own generator, and whatever training carries from epoch to epoch is a
-    weight or in :meth:`training_state`, so that a run can be resumed to the bit.
+    weight or in :meth:`training_state`, so that a resumed run is bitwise the same.
     """
 
     hyperparameters: ClassVar[Mapping[str, str]] = {}
@@ -42,7 +46,7 @@ class NodeClassifier(torch.nn.Module):
     labels_at_the_end: ClassVar[bool] = False
     """Whether the logits mean nothing before :meth:`solve`, so that there is nothing to validate in an epoch."""
 
-    solved_at_once: ClassVar[bool] = False
+    closed_form: ClassVar[bool] = False
     """Whether the model is fitted by :meth:`solve` alone, without epochs."""
 
     def forward(self, x: Any, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
@@ -61,9 +65,17 @@ class NodeClassifier(torch.nn.Module):
         """
         return None
 
+    def decaying(self) -> Collection[torch.nn.Parameter]:
+        """The parameters that weight decay applies to."""
+        return list(self.parameters())
+
     def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
         """What Adam optimises, and with which weight decay."""
-        return [{"params": list(self.parameters()), "weight_decay": weight_decay}]
+        decaying = list(self.decaying())
+        chosen = {id(parameter) for parameter in decaying}
+        rest = [parameter for parameter in self.parameters() if id(parameter) not in chosen]
+        groups = [(decaying, weight_decay), (rest, 0.0)]
+        return [{"params": parameters, "weight_decay": decay} for parameters, decay in groups if parameters]
 
     def losses(self, inputs: tuple[Any, ...], train: Labelled) -> Iterator[Tensor]:
         """The losses of an epoch; after each of them the trainer takes a step, and only then asks for the next."""
@@ -78,7 +90,7 @@ class NodeClassifier(torch.nn.Module):
         return F.cross_entropy(logits[val.nodes], val.classes)
 
     def solve(self, inputs: tuple[Any, ...], train: Labelled) -> None:
-        """What is computed at once: all there is if :attr:`solved_at_once`, else a last step with the best weights."""
+        """The fit of a model in :attr:`closed_form`; of others, a last step with the best weights."""
 
     def training_state(self) -> dict[str, Tensor]:
         """What training carries from epoch to epoch beside the weights."""
@@ -86,3 +98,8 @@ class NodeClassifier(torch.nn.Module):
 
     def load_training_state(self, state: dict[str, Tensor]) -> None:
         """Take back what :meth:`training_state` gave."""
+
+
+def weights_of(model: torch.nn.Module) -> list[torch.nn.Parameter]:
+    """All parameters that are not biases."""
+    return [parameter for name, parameter in model.named_parameters() if not name.endswith("bias")]

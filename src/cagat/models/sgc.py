@@ -6,11 +6,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from cagat.models.feature_linear import FeatureLinear
-from cagat.models.node_classifier import NodeClassifier
-from cagat.models.personalized_pagerank import PersonalizedPageRank
-from cagat.nn import SparseFeatures
-from cagat.nn.sparse_features import as_features
+from cagat.models.appnp import PersonalizedPageRank
+from cagat.models.feature_linear import FeatureLinear, dense_features
+from cagat.models.node_classifier import Features, NodeClassifier
 from cagat.nn.validation import require_sizes
 
 
@@ -44,14 +42,12 @@ class SGC(NodeClassifier):
         self.bias = torch.nn.Parameter(torch.zeros(out_channels))
         self.propagation = PersonalizedPageRank(K, alpha=0.0)
 
-    def forward(self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+    def forward(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
         """The logits of all nodes."""
         logits: Tensor = self.propagation(self.lin(x), edge_index, edge_attr) + self.bias
         return logits
 
-    def embed(self, x: Tensor | SparseFeatures, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+    def embed(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
         """The propagated features."""
-        features = as_features(x)
-        dense = features.to_dense() if isinstance(features, SparseFeatures) else features
-        propagated: Tensor = self.propagation(dense, edge_index, edge_attr)
+        propagated: Tensor = self.propagation(dense_features(x), edge_index, edge_attr)
         return propagated

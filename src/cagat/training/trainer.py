@@ -72,14 +72,14 @@ class Trainer:
         self._train = train
         self._stopping = EarlyStopping(self.options.patience)
         self.optimizer: torch.optim.Adam | None = None
-        if not model.solved_at_once:
+        if not model.closed_form:
             groups = model.parameter_groups(self.options.weight_decay)
             self.optimizer = torch.optim.Adam(groups, lr=self.options.lr)
 
     @property
     def finished(self) -> bool:
         """Whether there is no epoch left to do."""
-        limit = 1 if self.model.solved_at_once else self.options.epochs
+        limit = 1 if self.model.closed_form else self.options.epochs
         return len(self.history) >= limit or self._stopping.exhausted
 
     @property
@@ -115,7 +115,7 @@ class Trainer:
     def finish(self) -> None:
         """Leave the model with the weights of the best validation loss."""
         self._stopping.restore(self.model)
-        if not self.model.solved_at_once:
+        if not self.model.closed_form:
             self.model.solve(self.inputs, self._train)
         self.model.eval()
 

@@ -35,7 +35,7 @@ def choose_plan(
         return GraphParallel(model, inputs, train, val, world)
     if config.batching is None:
         return FullBatch(model, inputs, train, val)
-    if type(model).losses is not NodeClassifier.losses or model.solved_at_once:
+    if type(model).losses is not NodeClassifier.losses or model.closed_form:
         raise ConfigError(f"The model {config.model} has a training of its own, so --batching cannot be had with it.")
     batches = _batches(config, model, inputs, train)
     if config.parallel == "data":

@@ -1,11 +1,11 @@
-"""Rows of S as an explanation."""
+"""Explanations of single predictions by rows of S, in the form of PyG's explainers."""
 
 import logging
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from torch_geometric.explain import Explanation
+from torch_geometric.explain import Explainer, Explanation
 from torch_geometric.explain.algorithm import ExplainerAlgorithm
 from torch_geometric.explain.config import ExplanationType, ModelTaskLevel
 
@@ -14,11 +14,50 @@ from cagat.errors import CagatError
 from cagat.nn import CaGATConv
 from cagat.nn.validation import require_choice, require_integer
 
+__all__ = ["ContextExplainer", "NoContextError", "explanation"]
+
 _logger = logging.getLogger(__name__)
 
 
 class NoContextError(CagatError, ValueError):
     """A model has no context-aware attention to explain it by."""
+
+
+def explanation(
+    model: torch.nn.Module,
+    x: Tensor,
+    edge_index: Tensor,
+    node: int | Tensor,
+    *,
+    edge_attr: Tensor | None = None,
+    pairs: int = 10,
+) -> Explanation:
+    """Explain what a node classifier says about a node, by its rows of S.
+
+    It is PyG's :class:`~torch_geometric.explain.Explainer` with a :class:`ContextExplainer`; its result goes wherever
+    PyG's explanations go: ``get_explanation_subgraph()``, ``visualize_graph()``, ``torch_geometric.explain.fidelity``.
+
+    Args:
+        model: The model, which gives logits.
+        x: The node features.
+        edge_index: The edges.
+        node: The node, or several.
+        edge_attr: Edge features or weights, if the model takes them.
+        pairs: How many pairs that are not edges are given for each node.
+
+    Raises:
+        NoContextError: The model has no CaGATConv.
+    """
+    explainer = Explainer(
+        model,
+        algorithm=ContextExplainer(pairs=pairs),
+        explanation_type="model",
+        edge_mask_type="object",
+        model_config={"mode": "multiclass_classification", "task_level": "node", "return_type": "raw"},
+    )
+    more = {} if edge_attr is None else {"edge_attr": edge_attr}
+    found: Explanation = explainer(x, edge_index, index=node, **more)
+    return found
 
 
 class ContextExplainer(ExplainerAlgorithm):  # type: ignore[misc]
@@ -70,12 +109,12 @@ class ContextExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         assert around is not None
         source, sink = edge_index[:, around]
         edge_mask = torch.zeros(edge_index.size(1), dtype=layers[0].dtype, device=edge_index.device)
-        edge_mask[around] = self._reduced([S.at(sink, source) for S in layers], heads=1)
+        edge_mask[around] = self._reduced([S.at(sink, source) for S in layers])
         context_index, context_weight = self._pairs(layers, nodes)
         return Explanation(edge_mask=edge_mask, context_index=context_index, context_weight=context_weight)
 
     def supports(self) -> bool:
-        """Whether the settings of the Explainer are ones that this algorithm can serve."""
+        """Whether this algorithm can serve the Explainer's settings."""
         config = self.explainer_config
         refusals = {
             "it explains the model, so explanation_type must be 'model'": (
@@ -91,7 +130,7 @@ class ContextExplainer(ExplainerAlgorithm):  # type: ignore[misc]
 
     def _pairs(self, layers: list[AttentionOperator], nodes: Tensor) -> tuple[Tensor, Tensor]:
         """The strongest pairs of the nodes that are neither edges nor the nodes themselves."""
-        rows = self._reduced([S.rows(nodes) for S in layers], heads=1)
+        rows = self._reduced([S.rows(nodes) for S in layers])
         pattern = layers[0].graph.pattern
         for place, node in enumerate(nodes.tolist()):
             rows[place, pattern.col[pattern.rowptr[node] : pattern.rowptr[node + 1]].long()] = 0
@@ -101,23 +140,23 @@ class ContextExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         targets = nodes[:, None].expand_as(sources)
         return torch.stack([sources[some], targets[some]]), weights[some]
 
-    def _reduced(self, values: list[Tensor], heads: int) -> Tensor:
-        """One number of all heads and layers."""
+    def _reduced(self, values: list[Tensor]) -> Tensor:
+        """One number for all heads, which are dimension 1, and layers."""
         reduce = torch.amax if self.reduce == "max" else torch.mean
-        return reduce(torch.stack([reduce(value, dim=heads) for value in values]), dim=0)
+        return reduce(torch.stack([reduce(value, dim=1) for value in values]), dim=0)
 
 
 def _layers(model: torch.nn.Module, x: Tensor, edge_index: Tensor, **kwargs: Any) -> list[AttentionOperator]:
     """S of every CaGATConv of the model that aggregates, on the features that reach it."""
     found: list[AttentionOperator] = []
 
-    def look(conv: CaGATConv, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+    def note(conv: CaGATConv, given: tuple[Any, ...], named: dict[str, Any]) -> None:
         names = ("x", "edge_index", "edge_attr")
         arguments = dict(zip(names, given, strict=False)) | {key: named[key] for key in names if key in named}
         found.append(conv.attention_operators(**arguments).S)
 
     hooks = [
-        module.register_forward_pre_hook(look, with_kwargs=True)
+        module.register_forward_pre_hook(note, with_kwargs=True)
         for module in model.modules()
         if isinstance(module, CaGATConv) and module.lam > 0
     ]

@@ -1,10 +1,14 @@
+import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
 
 from cagat import explore
 from cagat.errors import ConfigError
-from cagat.explore.attention_layers import NoAttentionError, attention_layers
+from cagat.explore import attention
+from cagat.explore.attention import STRONGEST, NoAttentionError, RowSummary, attention_layers
+
+NODES = torch.tensor([2, 7, 30])
 
 
 def test_rounds_are_those_of_the_model(run):
@@ -43,5 +47,38 @@ def test_layers_that_do_not_aggregate_have_none(train, graph_folder, tmp_path):
     assert view.frame.equals(explore.neighbourhood(last, 0, layer=2).frame)
     with pytest.raises(ConfigError, match="attention in layer 2, but layer 1 was asked for"):
         explore.neighbourhood(last, 0, layer=1)
+    lines = [trace.name for trace in explore.attention_agreement(last).figure.data]
+    assert lines == ["layer 2, neighbours", "layer 2, all nodes", "counted"]
     with pytest.raises(NoAttentionError, match="With lam=0 no layer aggregates"):
         attention_layers(train(tmp_path / "none", graph_folder, lam=0.0, **small))
+
+
+@pytest.mark.parametrize("block", [1, 2**24])
+def test_rows_are_cut_down_to_what_is_strongest(run, block, monkeypatch):
+    monkeypatch.setattr(attention, "_BLOCK_NUMBERS", block)
+    layer = attention_layers(run)[0]
+    found = RowSummary.of(layer, NODES.numpy())
+    assert found.others.shape == (2, 4, 3, STRONGEST)
+    for done in range(3):
+        rows = layer.after(done).rows(NODES).numpy()
+        for place, row in enumerate(rows):
+            edges = slice(found.offsets[place], found.offsets[place + 1])
+            neighbours = found.neighbours[edges]
+            assert NODES[place] in neighbours
+            np.testing.assert_allclose(found.on_edges[done, edges], row[:, neighbours].T)
+            shares = np.maximum(row, 0) / np.maximum(row, 0).sum(axis=1, keepdims=True)
+            bits = -(shares * np.log2(np.where(shares > 0, shares, 1))).sum(axis=1).mean()
+            assert found.entropy[done, place] == pytest.approx(bits, rel=1e-5)
+            if done:
+                off = row.copy()
+                off[:, neighbours] = 0
+                for column, values in enumerate([*off, off.mean(axis=0)]):
+                    best = np.sort(values)[::-1][:STRONGEST]
+                    np.testing.assert_allclose(found.other_values[done - 1, column, place], best, rtol=1e-5)
+                    np.testing.assert_allclose(values[found.others[done - 1, column, place]], best, rtol=1e-5)
+
+
+def test_without_context_there_are_no_other_pairs(gat_run):
+    found = RowSummary.of(attention_layers(gat_run)[0], NODES.numpy())
+    assert found.others.size == 0
+    assert found.on_edges.shape[0] == 1
