@@ -49,12 +49,11 @@ def rooms_imported_by(source: Path) -> set[str]:
     return names
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(cagat.__path__[0])))
-def test_rooms_are_entered_in_one_direction_only(source):
-    room = source.relative_to(cagat.__path__[0]).parts[0].removesuffix(".py")
-    if room in ("__init__", "__main__"):
-        pytest.skip("the front doors see every room")
-    assert rooms_imported_by(source) - {room} <= MAY_IMPORT[room] | EVERYWHERE
+def test_rooms_are_entered_in_one_direction_only():
+    for source in SOURCES:
+        room = source.relative_to(cagat.__path__[0]).parts[0].removesuffix(".py")
+        if room not in ("__init__", "__main__"):  # The front doors see every room.
+            assert rooms_imported_by(source) - {room} <= MAY_IMPORT[room] | EVERYWHERE, source
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cagat.cli.messages import show_messages
+from cagat.cli.output import show_messages
 from cagat.errors import DatasetError
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ def demo(
     seed: Annotated[int, typer.Option(min=0, help="The split, and the initial weights.")] = 0,
     epochs: Annotated[int, typer.Option(min=1, help="The largest number of epochs of each model.")] = 10_000,
 ) -> None:
-    """Train CaGAT and GAT on one split of Cora (20 labels a class) and compare them. About a minute."""
+    """Train CaGAT and GAT on one split of Cora (20 labels per class) and compare them. About a minute."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
     from rich.table import Table
@@ -46,7 +46,7 @@ def demo(
         f"Cora: {graph.num_nodes} papers, {graph.num_edges // 2} citations, {len(graph.class_names)} classes. "
         f"{len(train.nodes)} papers have a label to train on, {len(test.nodes)} are to be labelled."
     )
-    table = Table(title=f"Cora, 20 labels a class, seed {seed}")
+    table = Table(title=f"Cora, 20 labels per class, seed {seed}")
     for column in ("model", "test accuracy", "epochs", "best epoch", "time"):
         table.add_column(column)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())

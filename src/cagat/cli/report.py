@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cagat.cli.messages import show_messages
+from cagat.cli.output import show_messages
 
 
 def report(

@@ -2,14 +2,14 @@
 
 import shlex
 import sys
+from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cagat.cli.drawable_splits import require_drawable_splits
-from cagat.cli.durations import duration
-from cagat.cli.messages import show_messages
+from cagat.cli.output import duration, show_messages
 
 if TYPE_CHECKING:
     from cagat.experiments.experiment import Experiment
@@ -65,6 +65,22 @@ def reproduce(
             _show_status(experiment, out)
         elif experiment.rows:
             _reproduce(experiment, out, jobs, place, deterministic)
+
+
+def require_drawable_splits(datasets: Iterable[str], labels: Iterable[int], data_dir: str | None) -> None:
+    """Raise unless every graph can be loaded and has enough nodes in each class, before anything is written."""
+    from cagat.data.splits import split
+    from cagat.errors import DatasetError
+    from cagat.experiments.task import cached_graph
+    from cagat.training.problem import DEFAULT_LABELS
+
+    for name, count in product(datasets, labels):
+        graph = cached_graph(name, data_dir)
+        try:
+            # Which nodes are drawn depends on the seed, but not whether there are enough.
+            split(graph.y, count, DEFAULT_LABELS, class_names=graph.class_names)
+        except DatasetError as error:
+            raise DatasetError(f"{name} with --labels {count}: {error}") from error
 
 
 def repeated_options(arguments: list[str]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cagat.cli.messages import show_messages
+from cagat.cli.output import show_messages
 from cagat.settings import RUN, SETTINGS, Setting, TrainConfig, can_name_a_file
 
 

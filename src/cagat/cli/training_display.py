@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, TextColumn
 
-from cagat.cli.durations import duration
+from cagat.cli.output import duration
 from cagat.distributed import World
 from cagat.training import Epoch, Run, RunResult, Trainer, follow
 
@@ -142,7 +142,9 @@ def _print_parallel(report: dict[str, Any]) -> None:
 
 
 def _print(result: RunResult) -> None:
-    split = "the graph's own split" if result.labels_per_class is None else f"{result.labels_per_class} labels a class"
+    split = (
+        "the graph's own split" if result.labels_per_class is None else f"{result.labels_per_class} labels per class"
+    )
     test = "" if result.test_accuracy is None else f"test accuracy {100 * result.test_accuracy:.1f} %, "
     typer.echo(
         f"{result.model} on {result.dataset}, {split}, seed {result.seed}: "

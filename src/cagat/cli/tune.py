@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cagat.cli.drawable_splits import require_drawable_splits
-from cagat.cli.messages import show_messages
-from cagat.cli.reproduce import MOST_JOBS
+from cagat.cli.output import show_messages
+from cagat.cli.reproduce import MOST_JOBS, require_drawable_splits
 from cagat.settings import SETTINGS
 
 if TYPE_CHECKING:

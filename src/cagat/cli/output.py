@@ -1,4 +1,4 @@
-"""What cagat has to say while a command runs."""
+"""What commands print beside their result."""
 
 import logging
 import sys
@@ -17,3 +17,10 @@ def show_messages() -> None:
     logger.handlers = [_StandardError()]
     logger.setLevel(logging.INFO)
     logger.propagate = False
+
+
+def duration(seconds: float) -> str:
+    """A time that people can read."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
