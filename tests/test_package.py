@@ -14,7 +14,7 @@ SOURCES = sorted(Path(cagat.__path__[0]).rglob("*.py"))
 MAY_IMPORT = {
     "kernels": set(),
     "diffusion": {"kernels"},
-    "nn": {"diffusion", "kernels"},
+    "nn": {"diffusion", "kernels", "settings"},
     "models": {"nn", "diffusion", "kernels", "configs", "settings"},
     "explain": {"nn", "diffusion"},
     "distributed": {"kernels"},

@@ -52,6 +52,31 @@ def _has_whole_rows(pattern: CSRPattern, x: Tensor) -> bool:
 
 
 @compiled
+def _spmm(rowptr: Any, col: Any, weight: Any, x: Any, out: Any, start: int, stop: int) -> None:
+    """``out[i] = sum_j weight_ij x[j]``, one weight for all columns of ``x``."""
+    for i in range(start, stop):
+        for c in range(x.shape[1]):
+            out[i, c] = 0
+        for e in range(rowptr[i], rowptr[i + 1]):
+            j, w = col[e], weight[e]
+            for c in range(x.shape[1]):
+                out[i, c] += w * x[j, c]
+
+
+def spmm(pattern: CSRPattern, weights: list[Tensor], x: Tensor, transpose: bool) -> Tensor:
+    """See :func:`cagat.kernels.operators.spmm`."""
+    rows, weight = _rows_alone(pattern, transpose), weights[transpose].contiguous()
+    out = x.new_empty(rows.num_rows, x.size(1))
+    if _has_whole_rows(pattern, x):
+        program = RowProgram(rows, (weight, weight), RowLayout(1, x.size(1), x.dtype))
+        program.aggregate(out, x=x.detach().contiguous())
+        program.run()
+        return out
+    _run(_spmm, rows.rowptr, rows.col, weight, x, out, width=x.size(1))
+    return out
+
+
+@compiled
 def _spmm_heads(
     rowptr: Any, col: Any, perm: Any, is_permuted: bool, values: Any, x: Any, out: Any, start: int, stop: int
 ) -> None:
@@ -68,20 +93,6 @@ def _spmm_heads(
                 v = values[entry, h]
                 for c in range(channels):
                     out[i, h, c] += v * x[j, h, c]
-
-
-def spmm(pattern: CSRPattern, weights: list[Tensor], x: Tensor, transpose: bool) -> Tensor:
-    """See :func:`cagat.kernels.operators.spmm`."""
-    rows, weight = _rows_alone(pattern, transpose), weights[transpose].contiguous()
-    out = x.new_empty(rows.num_rows, x.size(1))
-    if _has_whole_rows(pattern, x):
-        program = RowProgram(rows, (weight, weight), RowLayout(1, x.size(1), x.dtype))
-        program.aggregate(out, x=x.detach().contiguous())
-        program.run()
-        return out
-    heads = (tensor[:, None] for tensor in (weight, x, out))
-    _run(_spmm_heads, rows.rowptr, rows.col, rows.col, False, *heads, width=x.size(1))
-    return out
 
 
 def spmm_heads(pattern: CSRPattern, values: Tensor, x: Tensor, transpose: bool) -> Tensor:

@@ -156,12 +156,11 @@ class CaGATConv(ExplainedMessages):
         if edge_dim is not None and edge_dim != -1:  # As in PyG, -1 waits for the first features.
             validation.require_sizes(edge_dim=edge_dim)
         switches = {"concat": concat, "add_self_loops": add_self_loops, "bias": bias, "residual": residual}
-        validation.require_switches(**switches, learn_coefficients=learn_coefficients)
+        validation.require_switches(**switches)
         validation.require_within("negative_slope", negative_slope, -validation.LARGEST, validation.LARGEST)
-        validation.check_diffusion(Diffusion(K, T, support, affinity, feedback, normalization))
-        for name, share in (("dropout", dropout), ("alpha", alpha), ("lam", lam)):
-            validation.require_within(name, share, 0, 1)
-        validation.require_within("xi", xi, 0, validation.LARGEST)
+        diffusion = Diffusion(K, T, support, affinity, feedback, normalization)
+        coefficients = {"alpha": alpha, "lam": lam, "xi": xi, "learn_coefficients": learn_coefficients}
+        validation.check_settings(dropout=dropout, **vars(diffusion), **coefficients)
         if in_channels > 0 and torch.get_default_device().type == "cpu":
             weights = in_channels * heads * out_channels * torch.get_default_dtype().itemsize
             require_memory(weights, f"A layer from {in_channels} to {heads} x {out_channels} units", "Ask for fewer.")

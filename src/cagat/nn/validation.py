@@ -11,18 +11,17 @@ import torch
 from torch import Tensor
 from torch.nn.parameter import UninitializedParameter
 
-from cagat.diffusion import Diffusion
 from cagat.errors import NonFiniteError
 from cagat.kernels import CSRGraph
-from cagat.kernels.csr_graph import NORMALIZATIONS
 from cagat.kernels.validation import require_dense, require_tensor
 from cagat.nn.sparse_features import NOT_BIPARTITE, SparseFeatures
+from cagat.settings import SETTINGS
 
 LARGEST = 1e30
 """Of numbers without a limit of their own: what is larger, or soon what is computed with it, float32 cannot hold."""
 
-# Of rounds, and of steps per round: more would take days, and beyond 2**63 torch's operators fail.
-_MOST_STEPS = 10_000
+# What the settings of a run call the layer's arguments that have another name here.
+_SETTING_OF = {"K": "rounds", "T": "steps"}
 
 # PyG's arguments of message passing, which only repeat what the layer does anyway.
 _MESSAGE_PASSING = {"aggr": "add", "flow": "source_to_target", "decomposed_layers": 1}
@@ -40,17 +39,21 @@ def check_message_passing(given: dict[str, Any], own: Iterable[str]) -> None:
             raise ValueError(f"{name}={value!r} cannot be had: CaGAT sums over the edges into a node, and as a whole")
 
 
-def check_diffusion(diffusion: Diffusion) -> None:
-    """Raise unless the switches of the diffusion have values that go together."""
-    require_integer("K", diffusion.K, 0, _MOST_STEPS)
-    require_integer("T", diffusion.T, 0, _MOST_STEPS)
-    require_choice("support", diffusion.support, ("full", "edges"))
-    require_choice("affinity", diffusion.affinity, ("edges", "full"))
-    require_switches(feedback=diffusion.feedback)
-    require_choice("normalization", diffusion.normalization, NORMALIZATIONS)
-    if diffusion.support == "edges" and diffusion.affinity == "full":
+def check_settings(**values: Any) -> None:
+    """Raise unless arguments have values that :data:`cagat.settings.SETTINGS` allows."""
+    for name, value in values.items():
+        setting = SETTINGS[_SETTING_OF.get(name, name)]
+        if setting.choices:
+            require_choice(name, value, setting.choices)
+        elif setting.kind is bool:
+            require_switches(**{name: value})
+        elif setting.kind is int:
+            require_integer(name, value, int(setting.low or 0), int(setting.high or 0))
+        else:
+            require_within(name, value, setting.low or 0, setting.high or 0)
+    if values.get("support") == "edges" and values.get("affinity") == "full":
         raise ValueError('support="edges" keeps S on the edges, so affinity="full" cannot be had; use "edges"')
-    if diffusion.support == "edges" and diffusion.normalization == "walk":
+    if values.get("support") == "edges" and values.get("normalization") == "walk":
         raise ValueError('support="edges" goes with normalization="row" or "sym", not with "walk": change one of them')
 
 
