@@ -44,9 +44,6 @@ def explanation(
         node: The node, or several.
         edge_attr: Edge features or weights, if the model takes them.
         pairs: How many pairs that are not edges are given for each node.
-
-    Raises:
-        NoContextError: The model has no CaGATConv.
     """
     explainer = Explainer(
         model,
@@ -95,12 +92,7 @@ class ContextExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         index: int | Tensor | None = None,
         **kwargs: Any,
     ) -> Explanation:
-        """Explain the nodes of ``index``.
-
-        Raises:
-            NoContextError: The model has no CaGATConv.
-            ValueError: There is no ``index``.
-        """
+        """Explain the nodes of ``index``."""
         if index is None:
             raise ValueError("ContextExplainer explains nodes: say which with index=, a number or a tensor of them")
         nodes = torch.as_tensor(index, device=edge_index.device).view(-1)
@@ -115,18 +107,16 @@ class ContextExplainer(ExplainerAlgorithm):  # type: ignore[misc]
 
     def supports(self) -> bool:
         """Whether this algorithm can serve the Explainer's settings."""
-        config = self.explainer_config
-        refusals = {
-            "it explains the model, so explanation_type must be 'model'": (
-                config.explanation_type is not ExplanationType.model
-            ),
-            "it explains by pairs of nodes, so node_mask_type must be None": config.node_mask_type is not None,
-            "it explains nodes, so task_level must be 'node'": self.model_config.task_level is not ModelTaskLevel.node,
-        }
-        for reason, refused in refusals.items():
-            if refused:
-                _logger.error("ContextExplainer cannot be used like this: %s.", reason)
-        return not any(refusals.values())
+        reason = None
+        if self.explainer_config.explanation_type is not ExplanationType.model:
+            reason = "it explains the model, so explanation_type must be 'model'"
+        elif self.explainer_config.node_mask_type is not None:
+            reason = "it explains by pairs of nodes, so node_mask_type must be None"
+        elif self.model_config.task_level is not ModelTaskLevel.node:
+            reason = "it explains nodes, so task_level must be 'node'"
+        if reason is not None:
+            _logger.error("ContextExplainer cannot be used like this: %s.", reason)
+        return reason is None
 
     def _pairs(self, layers: list[AttentionOperator], nodes: Tensor) -> tuple[Tensor, Tensor]:
         """The strongest pairs of the nodes that are neither edges nor the nodes themselves."""

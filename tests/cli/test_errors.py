@@ -93,7 +93,7 @@ SMALL = "synthetic:nodes=60,degree=4,classes=2,features=8,seed=0"
 def test_a_split_that_cannot_be_drawn_is_told_before_anything_is_written(line, failing, tmp_path):
     message = failing(*line, "--out", "results").replace("\n", " ")
     assert f"{SMALL} with --labels 500: Class '0' has 30 labelled nodes" in message
-    assert "Ask for fewer nodes a class" in message
+    assert "Ask for fewer" in message
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,16 +1,9 @@
 """`cagat demo`: CaGAT beside GAT on one split of Cora."""
 
 import time
-from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
-
-    from cagat.training import Epoch
-
 
 # The presets `tuned` were searched for on validation nodes of other splits (docs/reproduction.md).
 _SHOWN = {
@@ -27,14 +20,14 @@ def demo(
 ) -> None:
     """Train CaGAT and GAT on one split of Cora (20 labels per class) and compare them. About a minute."""
     from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.status import Status
     from rich.table import Table
 
     console = Console()
     with console.status("Loading PyTorch"):
         import torch
 
-        from cagat.training import TrainConfig, accuracy, fit
+        from cagat.training import Epoch, TrainConfig, accuracy, fit
         from cagat.training.freed_memory import keep_freed_memory
         from cagat.training.problem import Problem, fresh_model
 
@@ -46,18 +39,22 @@ def demo(
         f"Cora: {graph.num_nodes} papers, {graph.num_edges // 2} citations, {len(graph.class_names)} classes. "
         f"{len(train.nodes)} papers have a label to train on, {len(test.nodes)} are to be labelled."
     )
-    table = Table(title=f"Cora, 20 labels per class, seed {seed}")
-    for column in ("model", "test accuracy", "epochs", "best epoch", "time"):
-        table.add_column(column)
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    columns = ("model", "test accuracy", "epochs", "best epoch", "time")
+    table = Table(*columns, title=f"Cora, 20 labels per class, seed {seed}")
     for name, (model_name, preset) in _SHOWN.items():
         config = TrainConfig.from_values({"model": model_name, "preset": preset, "epochs": epochs})
         torch.manual_seed(seed)
         model, inputs = fresh_model(config, graph, torch.device("cpu"))
-        with Progress(*columns, console=console, transient=True) as progress:
-            task = progress.add_task(f"{name}: first epoch", total=None)
+        with console.status(f"{name}: first epoch") as status:
+
+            def show(epoch: Epoch, name: str = name, status: Status = status) -> None:
+                status.update(
+                    f"{name}: epoch {epoch.number}, loss {epoch.loss:.3f}, validation loss {epoch.val_loss:.3f}, "
+                    f"validation accuracy {100 * epoch.val_accuracy:.1f} %"
+                )
+
             started = time.perf_counter()
-            result = fit(model, inputs, train, val, config.fit_options(), partial(_show, progress, task, name))
+            result = fit(model, inputs, train, val, config.fit_options(), show)
             seconds = time.perf_counter() - started
         found = accuracy(model, inputs, test)
         epochs_done, best = len(result.history), result.best.number
@@ -66,12 +63,4 @@ def demo(
     console.print(
         "One split tells little: accuracy varies by a point or two from seed to seed. Try cagat demo --seed 1, 2, ...; "
         "ten splits of four graphs are in docs/reproduction.md."
-    )
-
-
-def _show(progress: "Progress", task: "TaskID", name: str, epoch: "Epoch") -> None:
-    progress.update(
-        task,
-        description=f"{name}: epoch {epoch.number}, loss {epoch.loss:.3f}, validation loss {epoch.val_loss:.3f}, "
-        f"validation accuracy {100 * epoch.val_accuracy:.1f} %",
     )

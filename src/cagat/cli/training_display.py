@@ -65,34 +65,28 @@ class _Display:
         self._console = console
         self._task = self.bars.add_task("Loading the graph", total=None)
         self._shown_at = self._epoch_ended_at = time.perf_counter()
-        self._seconds_an_epoch: float | None = None
+        self._seconds_per_epoch: float | None = None
 
     def show(self, epoch: Epoch, trainer: Trainer) -> None:
         """Show an epoch."""
-        self._measure()
-        if not self._console.is_terminal and time.perf_counter() - self._shown_at < _SECONDS_BETWEEN_LINES:
+        now = time.perf_counter()
+        took, self._epoch_ended_at = now - self._epoch_ended_at, now
+        known = self._seconds_per_epoch
+        self._seconds_per_epoch = took if known is None else 0.95 * known + 0.05 * took
+        if not self._console.is_terminal and now - self._shown_at < _SECONDS_BETWEEN_LINES:
             return
+        self._shown_at = now
         accuracy = "" if math.isnan(epoch.val_accuracy) else f" ({100 * epoch.val_accuracy:.1f} %)"
+        # Training ends at this epoch if validation improves no more, and later if it does.
+        left = (trainer.last_epoch - len(trainer.history)) * self._seconds_per_epoch
         text = (
             f"epoch {epoch.number}: loss {epoch.loss:.3f}, validation {epoch.val_loss:.3f}{accuracy}, "
-            f"{self._time_left(trainer)}"
+            f"at least {duration(left)} left"
         )
-        self._shown_at = time.perf_counter()
         if self._console.is_terminal:
             self.bars.update(self._task, description=text)
         else:
             self._console.print(text, soft_wrap=True)
-
-    def _measure(self) -> None:
-        now = time.perf_counter()
-        took, self._epoch_ended_at = now - self._epoch_ended_at, now
-        known = self._seconds_an_epoch
-        self._seconds_an_epoch = took if known is None else 0.95 * known + 0.05 * took
-
-    def _time_left(self, trainer: Trainer) -> str:
-        # Training ends at this epoch if validation improves no more, and later if it does.
-        left = (trainer.last_epoch - len(trainer.history)) * (self._seconds_an_epoch or 0.0)
-        return f"at least {duration(left)} left"
 
 
 def follow_quietly(world: World) -> int:

@@ -31,24 +31,16 @@ _MEASURES = {"neighbours": ("neighbours", "solid"), "all": ("all nodes", "dash")
 def attention_agreement(run: AnyRun, nodes: int | None = None) -> View:
     """How much of the attention of test nodes falls on nodes of their own class, for G and for S after every round.
 
-    The frame has a row for each test node, layer and round (round 0 is G):
+    The frame has a row for each test node, layer and round (round 0 is G), averaged over the heads:
 
-    - `all`: the share of the node's whole row of attention, itself included, that falls on nodes of its own class;
-      exact for all test nodes, from one product of S with the classes;
+    - `all`: the share of the node's whole row, itself included, that falls on nodes of its own class;
     - `neighbours`: the share of its attention to its neighbours, itself left out, that falls on those of its own class;
-      known where the row of S was computed, and not a number elsewhere and for nodes without labelled neighbours;
+      NaN where the row of S was not computed, and for nodes without labelled neighbours;
     - `counted`: the share of its neighbours that are of its own class.
-
-    Each is the mean over the heads.
 
     Args:
         run: A run, or its directory.
-        nodes: For how many test nodes to compute rows of S, drawn at random from all (default: all on graphs of at most
-            3000 nodes, else 400).
-
-    Raises:
-        NoAttentionError: The model has no attention.
-        DatasetError: No test node has a label.
+        nodes: For how many test nodes to compute rows of S (default: all on graphs of at most 3000 nodes, else 400).
     """
     explored = ExploredRun.of(run)
     layers, chosen = explored.layers, explored.sample(nodes, tests_only=True)

@@ -28,13 +28,7 @@ class NoAttentionError(CagatError):
 
 @dataclass(frozen=True, eq=False)
 class AttentionLayer:
-    """The attention of a layer, in evaluation.
-
-    Attributes:
-        number: Which layer, from 1.
-        G: GAT's attention.
-        rounds: S after 1, 2, ... rounds; empty in a model without context.
-    """
+    """The attention of a layer in evaluation: G, and S after 1, 2, ... rounds (none in a model without context)."""
 
     number: int
     G: EdgeSupport
@@ -51,11 +45,7 @@ class AttentionLayer:
 
 
 def attention_layers(run: TrainedRun) -> list[AttentionLayer]:
-    """The attention of every layer of a run's model that aggregates, on its own graph.
-
-    Raises:
-        NoAttentionError: The model has none.
-    """
+    """The attention of every layer of a run's model that aggregates, on its own graph; raises if there is none."""
     inputs = run.inputs(run.problem.graph)
     if isinstance(run.model, CaGAT):
         return _cagat_layers(run.model, *inputs)
@@ -95,21 +85,17 @@ def _gat_layers(model: GAT, *inputs: Any) -> list[AttentionLayer]:
 
 @dataclass(frozen=True, eq=False)
 class RowSummary:
-    """What is shown of the rows of G and S of some nodes in one layer.
-
-    A row has a number for every node of the graph. Kept are the values at the neighbours, the node itself among them,
-    the largest values elsewhere, and the entropy of the row.
+    """What is shown of the rows of G and S of m nodes in one layer, since a whole row has a number for every node.
 
     Attributes:
-        nodes: The nodes, shape `(m,)`.
-        offsets: The neighbours of node k are `neighbours[offsets[k]:offsets[k + 1]]`.
-        neighbours: The sources of the edges into the nodes, and the nodes themselves.
+        nodes: The nodes.
+        offsets: The neighbours of node k, itself among them, are `neighbours[offsets[k]:offsets[k + 1]]`.
+        neighbours: The sources of the edges into the nodes.
         on_edges: G, then S after 1, 2, ... rounds; shape `(1 + rounds, len(neighbours), heads)`.
         others: The nodes without an edge that get most attention, -1 where there are none; shape
             `(rounds, columns, m, STRONGEST)`. Columns are the heads, then their mean if there are several.
         other_values: How much they get.
-        entropy: In bits, of each row scaled to sum 1 (entries below 0 left out), averaged over the heads; shape
-            `(1 + rounds, m)`.
+        entropy: Of the rows scaled to sum 1, in bits, averaged over the heads; shape `(1 + rounds, m)`.
     """
 
     nodes: npt.NDArray[np.int64]
@@ -151,6 +137,7 @@ class RowSummary:
 
 
 def _entropy(rows: Tensor) -> Tensor:
+    """In bits; entries below 0 are left out."""
     shares = rows.clamp(min=0)
     shares = shares / shares.sum(dim=-1, keepdim=True).clamp(min=torch.finfo(rows.dtype).tiny)
     bits: Tensor = torch.special.entr(shares).sum(dim=-1).mean(dim=1) / math.log(2)

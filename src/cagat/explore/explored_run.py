@@ -128,15 +128,9 @@ class ExploredRun:
         return {name: number for number, name in enumerate(self.names)}
 
     def sample(self, count: int | None = None, wanted: tuple[str, ...] = (), *, tests_only: bool = False) -> Integers:
-        """The nodes whose rows of S are computed, in ascending order.
+        """The nodes whose rows of S are computed, in ascending order: test nodes first, drawn with a fixed seed.
 
-        A row of S has a number for every node, so rows of all nodes are computed on small graphs only.
-
-        Args:
-            count: How many, drawn with a fixed seed, test nodes first (default: all on graphs of at most 3000 nodes,
-                else 400).
-            wanted: Names of nodes to add to them.
-            tests_only: Whether to choose among test nodes only.
+        The nodes called ``wanted`` come on top. By default it is all nodes of small graphs, and a sample of others.
         """
         size = len(self.names)
         if count is None:

@@ -53,9 +53,6 @@ def write_page(
             nodes, else 400).
         wanted: Names of nodes whose neighbourhood must be there.
         command: The command that is named as the source.
-
-    Raises:
-        CagatError: The run, the number or the names cannot be used, or the file cannot be written.
     """
     explored, path = ExploredRun.of(run), Path(out)
     chosen = explored.sample(nodes, wanted)

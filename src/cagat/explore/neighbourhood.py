@@ -15,12 +15,7 @@ DRAWN = 24
 
 
 def neighbourhood(
-    run: AnyRun,
-    node: str | int,
-    *,
-    layer: int | None = None,
-    head: int | None = None,
-    rounds: int | None = None,
+    run: AnyRun, node: str | int, *, layer: int | None = None, head: int | None = None, rounds: int | None = None
 ) -> View:
     """A node's attention to its neighbours, before diffusion (G) and after (S), and the strongest pairs off the edges.
 
@@ -33,11 +28,6 @@ def neighbourhood(
         layer: Which layer, from 1 (default: the first that aggregates).
         head: Which head, from 1 (default: the mean over the heads).
         rounds: After how many rounds (default: all).
-
-    Raises:
-        NoAttentionError: The model has no attention.
-        DatasetError: There is no such node.
-        ConfigError: There is no such layer, head or round.
     """
     explored = ExploredRun.of(run)
     number, found = explored.node(node), explored.layer(layer)

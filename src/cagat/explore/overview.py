@@ -34,9 +34,6 @@ def embedding(run: AnyRun, colour_by: str = "class", seed: int = 0) -> View:
         run: A run, or its directory.
         colour_by: `class`, `predicted`, `right` or `split`.
         seed: Of t-SNE.
-
-    Raises:
-        ConfigError: Nodes cannot be coloured by that.
     """
     if colour_by not in COLOURINGS:
         raise ConfigError(f"colour_by must be one of {', '.join(COLOURINGS)}, but is {colour_by!r}.")
@@ -105,9 +102,6 @@ def entropy(run: AnyRun, nodes: int | None = None, layer: int | None = None) -> 
         run: A run, or its directory.
         nodes: Of how many test nodes (default: all on graphs of at most 3000 nodes, else 400).
         layer: Which layer, from 1 (default: the first that aggregates).
-
-    Raises:
-        NoAttentionError: The model has no attention.
     """
     explored = ExploredRun.of(run)
     found = explored.layer(layer)

@@ -31,11 +31,6 @@ class APPNP(NodeClassifier):
         K: Number of steps of the propagation. (default: ``10``)
         alpha: Probability to return to the start. (default: ``0.1``)
         dropout: Dropout on the input of each layer and on :math:`\hat{A}` in training. (default: ``0.5``)
-
-    Shapes:
-        - **input:** node features :math:`(n, F_{in})`, dense or sparse; edges :math:`(2, |E|)`; weights :math:`(|E|)`
-          *(optional)*
-        - **output:** logits :math:`(n, F_{out})`
     """
 
     takes_sparse = True

@@ -36,11 +36,6 @@ class CaGAT(NodeClassifier):
             one, with ``lam=0`` in all before it: first predict, then propagate, as APPNP does. (default: ``"all"``)
         **kwargs: Arguments of :class:`~cagat.CaGATConv`: ``K``, ``T``, ``alpha``, ``lam``, ``xi``, ``support``, and so
             on.
-
-    Shapes:
-        - **input:** node features :math:`(n, F_{in})`, dense or sparse; edges :math:`(2, |E|)`; edge features
-          :math:`(|E|, D)` or weights :math:`(|E|)` *(optional)*
-        - **output:** logits :math:`(n, F_{out})`
     """
 
     takes_sparse = True

@@ -43,11 +43,6 @@ class CVDPP(GCN):
         dropout: Dropout on the input of each layer in training. (default: ``0.5``)
         neighbours: How many neighbours are drawn: :math:`D`. (default: ``2``)
         batch_size: How many training nodes make a step. (default: ``1000``)
-
-    Shapes:
-        - **input:** node features :math:`(n, F_{in})`, dense or sparse; edges :math:`(2, |E|)`; weights :math:`(|E|)`
-          *(optional)*
-        - **output:** logits :math:`(n, F_{out})`
     """
 
     hyperparameters: ClassVar[Mapping[str, str]] = {

@@ -5,7 +5,6 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 from torch_geometric.nn import DeepGraphInfomax
 
@@ -29,11 +28,6 @@ class DGI(NodeClassifier):
         in_channels: Number of input features.
         hidden_channels: Number of units of the encoder.
         out_channels: Number of classes.
-
-    Shapes:
-        - **input:** node features :math:`(n, F_{in})`, dense or sparse; edges :math:`(2, |E|)`; weights :math:`(|E|)`
-          *(optional)*
-        - **output:** logits :math:`(n, F_{out})`
     """
 
     takes_sparse = True
@@ -108,33 +102,11 @@ class _Encoder(torch.nn.Module):
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.bias = torch.nn.Parameter(torch.zeros(channels))
-        self.activation = _PReLU()
+        self.activation = torch.nn.PReLU()
 
     def forward(self, z: Tensor, edge_index: Tensor, edge_attr: Tensor | None) -> Tensor:
         H: Tensor = self.activation(propagate(z, edge_index, edge_attr) + self.bias)
         return H
-
-
-class _PReLU(torch.nn.PReLU):
-    """torch's, by the kernels of LeakyReLU: PReLU's own are not vectorised and took half of an epoch."""
-
-    def forward(self, h: Tensor) -> Tensor:
-        output: Tensor = _LearntSlope.apply(h, self.weight)  # type: ignore[no-untyped-call]
-        return output
-
-
-class _LearntSlope(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, h: Tensor, slope: Tensor) -> Tensor:
-        ctx.save_for_backward(h, slope)
-        return F.leaky_relu(h, slope.item())
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
-        h, slope = ctx.saved_tensors
-        grad_slope = torch.dot(grad.reshape(-1), h.clamp(max=0).reshape(-1)).reshape(1)
-        return torch.ops.aten.leaky_relu_backward(grad, h, slope.item(), False), grad_slope
 
 
 def _summary(H: Tensor, *_: Any) -> Tensor:

@@ -31,10 +31,6 @@ class GAT(NodeClassifier):
         dropout: Dropout on the input of each layer in training. (default: ``0.6``)
         attention_dropout: Dropout on the attention in training. (default: ``0.6``)
         decay_biases: Whether biases decay, as in the authors' code, or only weights. (default: ``True``)
-
-    Shapes:
-        - **input:** node features :math:`(n, F_{in})`, dense or sparse; edges :math:`(2, |E|)`
-        - **output:** logits :math:`(n, F_{out})`
     """
 
     takes_sparse = True
@@ -94,10 +90,6 @@ class GATv2(GAT):
         G_{ij} = \mathrm{softmax}_j\, a^T \mathrm{LeakyReLU}(W_{dst} x_i + W_{src} x_j)
 
     The arguments are those of :class:`~cagat.models.GAT`.
-
-    Shapes:
-        - **input:** node features :math:`(n, F_{in})`; edges :math:`(2, |E|)`
-        - **output:** logits :math:`(n, F_{out})`
     """
 
     takes_sparse = False

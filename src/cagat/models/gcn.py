@@ -28,11 +28,6 @@ class GCN(NodeClassifier):
         hidden_channels: Number of units of the hidden layer.
         out_channels: Number of classes.
         dropout: Dropout on the input of each layer in training. (default: ``0.5``)
-
-    Shapes:
-        - **input:** node features :math:`(n, F_{in})`, dense or sparse; edges :math:`(2, |E|)`; weights :math:`(|E|)`
-          *(optional)*
-        - **output:** logits :math:`(n, F_{out})`
     """
 
     takes_sparse = True

@@ -16,7 +16,7 @@ from cagat.nn.validation import require_sizes
 
 
 class GraphSAGE(NodeClassifier):
-    r"""Two layers with the mean aggregator, trained full-batch.
+    """Two layers with the mean aggregator, trained full-batch; no row of logits is longer than 1.
 
     The paper is `"Inductive Representation Learning on Large Graphs" <https://arxiv.org/abs/1706.02216>`_.
 
@@ -25,10 +25,6 @@ class GraphSAGE(NodeClassifier):
         hidden_channels: Number of units of the hidden layer.
         out_channels: Number of classes.
         dropout: Dropout on the input of each layer in training. (default: ``0.5``)
-
-    Shapes:
-        - **input:** node features :math:`(n, F_{in})`, dense or sparse; edges :math:`(2, |E|)`
-        - **output:** logits :math:`(n, F_{out})`, none longer than 1
     """
 
     takes_sparse = True

@@ -31,11 +31,6 @@ class LabelProp(NodeClassifier):
         in_channels: Number of input features, which are not looked at.
         out_channels: Number of classes.
         num_steps: How often labels are propagated. (default: ``50``)
-
-    Shapes:
-        - **input:** node features :math:`(n, F_{in})`, of which only :math:`n` matters; edges :math:`(2, |E|)`; weights
-          :math:`(|E|)` *(optional)*
-        - **output:** the logarithms of probabilities :math:`(n, F_{out})`
     """
 
     nodes: Tensor
@@ -63,7 +58,11 @@ class LabelProp(NodeClassifier):
     def embed(self, x: Any, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
         """How much of each class has reached each node."""
         num_nodes = as_features(x).shape[0]
-        self._require_nodes(num_nodes)
+        if self.nodes.numel() and (last := int(self.nodes.max())) >= num_nodes:
+            raise ValueError(
+                f"label propagation learned the label of node {last}, but the graph has {num_nodes} nodes; it labels "
+                "only the graph that it was fitted to"
+            )
         check_edges(edge_index, num_nodes)
         start = torch.zeros(num_nodes, self.out_channels, device=edge_index.device)
         start[self.nodes, self.classes] = 1
@@ -91,13 +90,6 @@ class LabelProp(NodeClassifier):
         """Take note of the labels."""
         self.nodes, self.classes = train.nodes.clone(), train.classes.clone()
 
-    def _require_nodes(self, num_nodes: int) -> None:
-        if self.nodes.numel() and int(self.nodes.max()) >= num_nodes:
-            raise ValueError(
-                f"label propagation learned the label of node {int(self.nodes.max())}, but the graph has {num_nodes} "
-                "nodes; it labels only the graph that it was fitted to"
-            )
-
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         # As many labels as were saved, whatever there were before.
         for name in ("nodes", "classes"):
@@ -120,11 +112,6 @@ class LabelPropNL(LabelProp):
         out_channels: Number of classes.
         num_steps: How often labels are propagated. (default: ``50``)
         alpha: The share that comes from the neighbours. (default: ``0.95``)
-
-    Shapes:
-        - **input:** node features :math:`(n, F_{in})`, of which only :math:`n` matters; edges :math:`(2, |E|)`; weights
-          :math:`(|E|)` *(optional)*
-        - **output:** the logarithms of probabilities :math:`(n, F_{out})`
     """
 
     hyperparameters: ClassVar[Mapping[str, str]] = {"steps": "num_steps", "alpha": "alpha"}

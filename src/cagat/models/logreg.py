@@ -26,10 +26,6 @@ class LogReg(NodeClassifier):
         in_channels: Number of input features.
         out_channels: Number of classes.
         weight_decay: The penalty :math:`\mu`; scikit-learn's ``C`` is :math:`1 / (\mu n)`. (default: ``5e-4``)
-
-    Shapes:
-        - **input:** node features :math:`(n, F_{in})`, dense or sparse; edges, which are not looked at
-        - **output:** logits :math:`(n, F_{out})`
     """
 
     takes_sparse = True

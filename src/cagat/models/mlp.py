@@ -25,10 +25,6 @@ class MLP(NodeClassifier):
         hidden_channels: Number of units of the hidden layer.
         out_channels: Number of classes.
         dropout: Dropout on the input of each layer in training. (default: ``0.5``)
-
-    Shapes:
-        - **input:** node features :math:`(n, F_{in})`, dense or sparse; edges, which are not looked at
-        - **output:** logits :math:`(n, F_{out})`
     """
 
     takes_sparse = True

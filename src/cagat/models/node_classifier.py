@@ -24,11 +24,16 @@ class Labelled(NamedTuple):
 
 
 class NodeClassifier(torch.nn.Module):
-    """A model that labels the nodes of a graph, and how it wants to be trained.
+    r"""A model that labels the nodes of a graph, and how it wants to be trained.
 
     A network that is trained full-batch with cross-entropy writes :meth:`forward` and :meth:`embed` and inherits the
     rest. Whatever is random draws from torch's own generator, and whatever training carries from epoch to epoch is a
     weight or in :meth:`training_state`, so that a resumed run is bitwise the same.
+
+    Shapes:
+        - **input:** node features :math:`(n, F_{in})`, dense, or sparse if the model :attr:`takes_sparse`; edges
+          :math:`(2, |E|)`; weights :math:`(|E|)` *(optional)*, if it :attr:`takes_weights`
+        - **output:** logits :math:`(n, F_{out})`
     """
 
     hyperparameters: ClassVar[Mapping[str, str]] = {}

@@ -25,11 +25,6 @@ class SGC(NodeClassifier):
         in_channels: Number of input features.
         out_channels: Number of classes.
         K: Number of steps of the propagation. (default: ``2``)
-
-    Shapes:
-        - **input:** node features :math:`(n, F_{in})`, dense or sparse; edges :math:`(2, |E|)`; weights :math:`(|E|)`
-          *(optional)*
-        - **output:** logits :math:`(n, F_{out})`
     """
 
     takes_sparse = True
