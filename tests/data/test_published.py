@@ -5,7 +5,7 @@ import logging
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,23 +14,21 @@ import torch
 
 from cagat.data import fetch, load, published
 from cagat.data.cleaning import clean
-from cagat.data.download import HttpsFile
+from cagat.data.download import Source, https_file
 from cagat.data.npz import read_npz
 from cagat.data.published import EMBEDDED, PUBLISHED, data_directory
 from cagat.errors import DatasetError
 
 
-@dataclass(frozen=True)
-class FakeSource:
+def fake_source(description, content):
     """Writes what it is told to, or fails."""
 
-    description: str
-    content: bytes | None
+    def fetch(target, progress):
+        if content is None:
+            raise DatasetError(f"{description}: out of order")
+        target.write_bytes(content)
 
-    def fetch(self, target, progress):
-        if self.content is None:
-            raise DatasetError(f"{self.description}: out of order")
-        target.write_bytes(self.content)
+    return Source(description, fetch)
 
 
 @pytest.fixture
@@ -55,14 +53,14 @@ def test_the_directory_is_the_argument_then_the_variable_then_the_cache(tmp_path
 
 def test_a_local_file_is_used_without_any_source(tmp_path, sources, caplog):
     caplog.set_level(logging.INFO)
-    sources(FakeSource("never", None))
+    sources(fake_source("never", None))
     (tmp_path / "citeseer.npz").write_bytes(b"real")
     assert fetch("citeseer", tmp_path) == tmp_path / "citeseer.npz"
     assert f"citeseer: found in the local directory {tmp_path}" in caplog.text
 
 
 def test_a_local_file_with_another_sum_is_refused(tmp_path, sources):
-    sources(FakeSource("never", None))
+    sources(fake_source("never", None))
     (tmp_path / "citeseer.npz").write_bytes(b"other")
     expected, actual = hashlib.sha256(b"real").hexdigest(), hashlib.sha256(b"other").hexdigest()
     with pytest.raises(DatasetError, match=rf"citeseer\.npz: sha256 is {actual}, expected {expected}"):
@@ -71,7 +69,7 @@ def test_a_local_file_with_another_sum_is_refused(tmp_path, sources):
 
 def test_sources_are_tried_in_order_and_said_aloud(tmp_path, sources, caplog):
     caplog.set_level(logging.INFO)
-    sources(FakeSource("first", None), FakeSource("second", b"real"), FakeSource("third", None))
+    sources(fake_source("first", None), fake_source("second", b"real"), fake_source("third", None))
     assert fetch("citeseer", tmp_path / "new").read_bytes() == b"real"
     said = [record.getMessage() for record in caplog.records]
     assert said == [
@@ -84,7 +82,7 @@ def test_sources_are_tried_in_order_and_said_aloud(tmp_path, sources, caplog):
 
 
 def test_without_any_source_every_one_is_named_and_how_to_go_on(tmp_path, sources):
-    sources(FakeSource("first", None), FakeSource("second", None))
+    sources(fake_source("first", None), fake_source("second", None))
     with pytest.raises(DatasetError) as caught:
         fetch("citeseer", tmp_path)
     message = str(caught.value)
@@ -94,7 +92,7 @@ def test_without_any_source_every_one_is_named_and_how_to_go_on(tmp_path, source
 
 
 def test_no_network_is_noticed_within_seconds(tmp_path, sources):
-    sources(HttpsFile("https://nowhere.invalid/citeseer.npz", "00"))
+    sources(https_file("https://nowhere.invalid/citeseer.npz", "00"))
     started = time.monotonic()
     with pytest.raises(DatasetError, match=r"https://nowhere\.invalid/citeseer\.npz"):
         fetch("citeseer", tmp_path)
@@ -121,14 +119,14 @@ def test_only_published_graphs_are_fetched():
 
 
 def test_a_directory_that_cannot_be_written(tmp_path, sources):
-    sources(FakeSource("first", b"real"))
+    sources(fake_source("first", b"real"))
     (tmp_path / "file").write_text("")
     with pytest.raises(DatasetError, match="cannot be written"):
         fetch("citeseer", tmp_path / "file")
 
 
 def test_a_source_that_gives_another_file_leaves_nothing(tmp_path, sources):
-    sources(FakeSource("first", b"other"))
+    sources(fake_source("first", b"other"))
     with pytest.raises(DatasetError, match=r"citeseer\.npz from first: sha256 is"):
         fetch("citeseer", tmp_path)
     assert list(tmp_path.iterdir()) == []

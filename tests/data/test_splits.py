@@ -148,7 +148,7 @@ def test_a_column_of_the_labels(folder):
 
 def test_masks_of_any_data(folder):
     data = load(folder)
-    with pytest.raises(DatasetError, match="came without a split"):
+    with pytest.raises(DatasetError, match="no split of its own"):
         split_given(data)
     data.train_mask = torch.tensor([True, False, False, False, False])
     data.test_mask = torch.tensor([False, True, True, False, False])

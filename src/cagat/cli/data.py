@@ -63,14 +63,8 @@ def info(
     from cagat.data import load, summarize
 
     with _progress_bar() as progress:
-        data = load(
-            name,
-            data_dir,
-            sparse=True,
-            directed=directed or None,
-            largest_component=largest_component or None,
-            progress=progress,
-        )
+        choices = {"directed": directed or None, "largest_component": largest_component or None}
+        data = load(name, data_dir, sparse=True, progress=progress, **choices)
     summary = summarize(data)
     if as_json:
         typer.echo(json.dumps(summary))
@@ -107,9 +101,7 @@ def fetch(
 def convert(
     out: Annotated[Path, typer.Argument(help="The file to write: .npz or .safetensors.")],
     edges: Annotated[Path, typer.Option(help="Table with the columns source, target and perhaps weight, ...")],
-    features: Annotated[
-        Path | None, typer.Option(help="Table: node and one column a feature; or node,feature,value.")
-    ] = None,
+    features: Annotated[Path | None, typer.Option(help="Table: node,FEATURE,...; or node,feature,value.")] = None,
     labels: Annotated[Path | None, typer.Option(help="Table: node, label and perhaps split.")] = None,
     splits: Annotated[Path | None, typer.Option(help="Table: node and split (train, val, test).")] = None,
     directed: Directed = False,

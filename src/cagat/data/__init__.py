@@ -29,20 +29,11 @@ __all__ = [
 
 # Imported on first use, so that listing, fetching and converting graphs need not wait for torch.
 _HOMES = {
-    "Split": "splits",
-    "convert": "loading",
-    "data_directory": "published",
-    "fetch": "published",
-    "from_frames": "converters",
-    "from_networkx": "converters",
-    "from_scipy": "converters",
-    "load": "loading",
+    **dict.fromkeys(("convert", "load", "save", "summarize"), "loading"),
+    **dict.fromkeys(("data_directory", "fetch"), "published"),
+    **dict.fromkeys(("from_frames", "from_networkx", "from_scipy"), "converters"),
+    **dict.fromkeys(("Split", "split", "split_fractions", "split_given"), "splits"),
     "normalize_features": "features",
-    "save": "loading",
-    "split": "splits",
-    "split_fractions": "splits",
-    "split_given": "splits",
-    "summarize": "loading",
 }
 
 

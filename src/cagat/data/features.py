@@ -37,9 +37,8 @@ def normalize_features(x: Tensor, norm: Normalization = "l1") -> Tensor:
         raise DatasetError(f"Features must be dense or sparse CSR, but are {x.layout}. Call x.to_sparse_csr() first.")
     values = x.values()
     _require_finite(values)
-    if norm == "binary":
-        scaled = (values != 0).to(x.dtype)
-    else:
+    scaled = (values != 0).to(x.dtype)
+    if norm != "binary":
         rows = x.crow_indices().diff()
         size = values.abs() if norm == "l1" else values.square()
         total = torch.segment_reduce(size, "sum", lengths=rows)

@@ -1,9 +1,9 @@
 """Load any graph by name or path, and write one to a file."""
 
 import difflib
+import os
 from collections.abc import Callable
 from dataclasses import replace
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,7 +95,7 @@ def save(data: "Data", path: str | Path) -> None:
     """
     from cagat.data.converters import from_data
 
-    if not isinstance(path, (str, PathLike)):
+    if not isinstance(path, (str, os.PathLike)):
         raise DatasetError(f"A graph is saved to a path, not to {path!r:.80}. Give one that ends in .npz.")
     _writer(Path(path))(Path(path), from_data(data))
 
@@ -154,25 +154,18 @@ def _writer(path: Path) -> Callable[[Path, RawGraph], None]:
 
 
 def _read(path: Path) -> RawGraph:
-    try:
-        there = path.exists()
-    except (OSError, ValueError) as error:
-        # Some names no file can have, since they are too long or hold a null character.
-        raise DatasetError(
-            f"There is no data set and no file called {str(path)!r:.80} ({getattr(error, 'strerror', None) or error}). "
-            "Give a shorter name or path."
-        ) from error
-    if path.is_dir():
+    # Not by the path itself, which fails on names that no file can have: very long ones, for instance.
+    if os.path.isdir(path):
         return read_folder(path)
-    if path.is_file() and path.suffix in _READERS:
+    if os.path.isfile(path) and path.suffix in _READERS:
         return _READERS[path.suffix](path)
-    if there:
+    if os.path.exists(path):
         raise DatasetError(
             f"{path}: a graph is a directory with an edges file, an .npz or a .safetensors. "
             "To join single tables, use: cagat data convert --edges EDGES --features FEATURES --labels LABELS OUT.npz"
         )
     near = difflib.get_close_matches(str(path), _NAMES, n=1)
     raise DatasetError(
-        f"There is no data set and no file called {str(path)!r}."
+        f"There is no data set and no file called {str(path)!r:.80}."
         + (f" Did you mean {near[0]}?" if near else f" Choose one of {', '.join(_NAMES)}, or give a path.")
     )

@@ -88,10 +88,8 @@ def write_npz(path: Path, graph: RawGraph, *, checksum: bool = True) -> None:
         **_name_arrays(graph),
     }
     if sparse.issparse(graph.features):
-        arrays["attr_data"] = graph.features.data.astype(np.float32)
-        arrays["attr_indices"] = graph.features.indices.astype(np.int32)
-        arrays["attr_indptr"] = graph.features.indptr.astype(np.int64)
-        arrays["attr_shape"] = np.array(graph.features.shape, dtype=np.int64)
+        kinds = zip(_MATRIX, (np.float32, np.int32, np.int64, np.int64), strict=True)
+        arrays |= {f"attr_{part}": np.asarray(getattr(graph.features, part), dtype=kind) for part, kind in kinds}
     else:
         arrays["attr_matrix"] = graph.features.astype(np.float32)
     if graph.edge_attr is not None:
@@ -102,12 +100,7 @@ def write_npz(path: Path, graph: RawGraph, *, checksum: bool = True) -> None:
 
 
 def read_arrays(path: Path, wanted: Iterable[str]) -> Arrays:
-    """Read those of the `wanted` arrays that the archive holds; any other member is never even unpacked.
-
-    Raises:
-        DatasetError: The file is no archive of arrays, its checksum does not match, a wanted array holds Python objects
-            (which only unpickling could restore), or the arrays would not fit into memory.
-    """
+    """Read those of the `wanted` arrays that the archive holds; other members are not unpacked, objects refused."""
     try:
         if _is_damaged(path):
             raise DatasetError(f"{path}: is damaged or cut short, its checksum does not match. Copy or write it again.")

