@@ -4,7 +4,7 @@ from cagat.cli import app
 
 
 def test_demo_shows_both_models_beside_each_other():
-    done = CliRunner().invoke(app, ["demo", "--epochs", "3"])
+    done = CliRunner().invoke(app, ["demo", "--epochs", "1"])
     assert done.exit_code == 0, done.output
     assert "2485 papers, 5069 citations" in done.output.replace("\n", " ")
     for name in ("GAT, authors' preset", "GAT, tuned", "CaGAT, paper's preset", "CaGAT, tuned"):
