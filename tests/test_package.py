@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "explain": {"nn", "diffusion"},
     "distributed": {"kernels"},
     "training": {"distributed", "models", "nn", "diffusion", "kernels", "data", "settings"},
-    "estimator": {"training", "models", "nn", "data"},
+    "estimator": {"training", "models", "nn", "data", "configs", "settings"},
     "experiments": {"training", "models", "nn", "kernels", "data", "reference", "configs", "settings"},
     "explore": {"training", "models", "nn", "diffusion", "kernels", "data"},
     "data": set(),

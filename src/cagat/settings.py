@@ -60,11 +60,11 @@ class TrainConfig(BaseModel):
     neighbours: int | None = _by_preset(MODEL, "Neighbours sampled per node (cvd-pp).", 1, _MANY)
     batch_size: int | None = _by_preset(MODEL, "Training nodes per step (cvd-pp; khop, where it is 64).", 1, _MANY)
 
-    alpha: float | None = _by_preset(CAGAT, "Share of context in the attention; elsewhere of the start.", 0, 1)
+    alpha: float | None = _by_preset(CAGAT, "Share of context in the attention; in appnp, of the start.", 0, 1)
     lam: float | None = _by_preset(CAGAT, "Share of the neighbours in a node's output.", 0, 1)
     xi: float | None = _by_preset(CAGAT, "Weight of the affinity of the features.", 0, 1e30)
     rounds: int | None = _by_preset(CAGAT, "Rounds of diffusion, the paper's K.", 0, 10_000)
-    steps: int | None = _by_preset(CAGAT, "Steps per round, the paper's T; elsewhere of propagation.", 0, 10_000)
+    steps: int | None = _by_preset(CAGAT, "Steps per round, the paper's T; in others, of propagation.", 0, 10_000)
     support: Literal["full", "edges"] | None = _by_preset(CAGAT, "Where the attention S lives: all pairs or edges.")
     affinity: Literal["full", "edges"] | None = _by_preset(CAGAT, "Where the affinity Q is taken: edges or all pairs.")
     feedback: bool | None = _by_preset(CAGAT, "Aggregate the features H of the previous round.")

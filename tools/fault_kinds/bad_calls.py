@@ -79,7 +79,7 @@ ESTIMATOR = {
     "no training node": BadCall(lambda: _fit(y=-np.ones(8, int)), r"None of the 8 nodes", r"Give some nodes"),
     "NaN in X": BadCall(lambda: _fit(_points(NAN)), r"NaN", r"imputer|HistGradientBoosting"),
     "infinity in X": BadCall(lambda: _fit(_points(INF)), r"infinity", r"Remove or replace"),
-    "too few labels": BadCall(lambda: _fit(y=LABELS[:5]), r"5 labels", r"Give one label a row"),
+    "too few labels": BadCall(lambda: _fit(y=LABELS[:5]), r"5 labels", r"Give one label per row"),
     "index out of range": BadCall(lambda: _fit(graph=np.array([[0], [9]])), r"node 9", r"Renumber"),
     "negative index": BadCall(lambda: _fit(graph=np.array([[0], [-1]])), r"node -1", r"Renumber"),
     "float indices": BadCall(lambda: _fit(graph=np.array([[0.0], [1.0]])), r"float64", r"astype\(int\)"),
@@ -89,14 +89,14 @@ ESTIMATOR = {
     "graph of other nodes": BadCall(lambda: _fit(graph=networkx.path_graph(5)), r"5 nodes", r"must be one node"),
     "dense graph": BadCall(lambda: _fit(graph=np.eye(8)), r"\(8, 8\)", r"csr_array"),
     "negative weights in a graph": BadCall(lambda: _fit(graph=sparse.csr_array(-np.eye(8, k=1))), r"-1", r"0 or more"),
-    "epochs below 1": BadCall(lambda: _fit(epochs=0), r"got 0", r"at least 1"),
-    "hidden as a text": BadCall(lambda: _fit(hidden="8"), r"'8'", r"must be a number"),
-    "no neighbours": BadCall(lambda: _fit(n_neighbors=0), r"got 0", r"at least 1"),
-    "validation_fraction of 1": BadCall(lambda: _fit(validation_fraction=1.0), r"got 1\.0", r"less than 1"),
-    "validation_fraction of None": BadCall(lambda: _fit(validation_fraction=None), r"got None", r"less than 1"),
+    "epochs below 1": BadCall(lambda: _fit(epochs=0), r"is 0", r"at least 1"),
+    "hidden as a text": BadCall(lambda: _fit(hidden="8"), r"'8'", r"must be a whole number"),
+    "no neighbours": BadCall(lambda: _fit(n_neighbors=0), r"is 0", r"at least 1"),
+    "validation_fraction of 1": BadCall(lambda: _fit(validation_fraction=1.0), r"is 1\.0", r"less than 1"),
+    "validation_fraction of None": BadCall(lambda: _fit(validation_fraction=None), r"is None", r"less than 1"),
     "a text for a weight": BadCall(lambda: _fit(graph=_joined(weight="heavy")), r"'heavy'", r"weight=None"),
     "too few sample weights": BadCall(
-        lambda: _fit().score(POINTS, LABELS, sample_weight=[1, 2]), r"\(2,\)", r"one weight a row"
+        lambda: _fit().score(POINTS, LABELS, sample_weight=[1, 2]), r"\(2,\)", r"one weight per row"
     ),
     "texts for sample weights": BadCall(
         lambda: _fit().score(POINTS, LABELS, sample_weight=["a"] * 8), r"'a'", r"must be 8 numbers"

@@ -14,17 +14,20 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from cagat.errors import DatasetError
-from cagat.estimator.edges import Edges
-from cagat.estimator.feature_scaling import FeatureScaling, as_tensor, stacked
-from cagat.estimator.graphs import edges_of
-from cagat.estimator.known_rows import KnownRows
-from cagat.estimator.labels import checked_labels, is_unlabelled, numbered, plain
+from cagat.estimator.features import FeatureScaling, KnownRows, as_tensor, stacked
+from cagat.estimator.graphs import Edges, Neighbours, edges_of
 from cagat.estimator.learning import learn
-from cagat.estimator.neighbours import Neighbours
-from cagat.estimator.points import checked_points
-from cagat.estimator.sample_weights import checked_weights
-from cagat.estimator.settings import settle
+from cagat.estimator.validation import (
+    checked_labels,
+    checked_points,
+    checked_weights,
+    is_unlabelled,
+    numbered,
+    plain,
+    resolve_parameters,
+)
 from cagat.nn import CaGATConv
+from cagat.settings import SETTINGS
 
 
 class CaGATClassifier(
@@ -38,31 +41,11 @@ class CaGATClassifier(
     The rows of X are the nodes. Without a graph, every row is joined to the rows nearest to it. In y, -1 means
     unlabelled. All of X is there during the fit, unlabelled rows too; what was found for them is in `transduction_`.
 
-    A parameter that is None has the value of the preset (`cagat.models.card("cagat").presets` holds them).
-    `docs/estimator.md` says what `predict` does with data that were not fitted.
+    The parameters from `hidden` to `patience` are settings of CaGAT and its training (docs/settings.md). One that is
+    None has the value of the preset (`cagat.models.card("cagat").presets` holds them). `docs/estimator.md` says what
+    `predict` does with data that were not fitted.
 
     Args:
-        hidden: Units of each head.
-        layers: Number of layers.
-        heads: Number of heads.
-        dropout: Dropout on the input of each layer.
-        attention_dropout: Dropout on the attention.
-        alpha: Share of context in the attention, 0 to 1.
-        lam: Share of the neighbours in a node's output, 0 to 1.
-        xi: Weight of the affinity of the features.
-        rounds: Rounds of diffusion, the paper's K.
-        steps: Steps in each round, the paper's T.
-        support: Where the attention lives: `"full"` or `"edges"`.
-        affinity: Where the affinity is taken: `"edges"` or `"full"`. With `"full"`, every row attends to every other,
-            and rows that were not fitted are predicted one by one, which is slow.
-        feedback: Whether the features that are aggregated are those of the round before.
-        normalization: `"row"`, `"sym"` or `"walk"`.
-        propagation: Whether `"all"` layers aggregate over the graph, or only the `"last"`.
-        learn_coefficients: Whether `alpha`, `lam` and `xi` are learnt.
-        lr: Adam's learning rate.
-        weight_decay: Adam's L2 penalty.
-        epochs: The largest number of epochs.
-        patience: How many epochs may pass without a lower validation loss.
         feature_norm: How X is scaled: rows by `"l1"`, `"l2"`, `"binary"`, columns by `"standard"`, or `"none"`. None
             means `"standard"` if X is dense and there is no graph, and else the preset's value.
         validation_fraction: How much of every class is held out to decide when to stop. With 0, or if that makes fewer
@@ -157,8 +140,8 @@ class CaGATClassifier(
         """Train on the labelled rows, with all rows present.
 
         Args:
-            X: One row a node, dense or scipy sparse.
-            y: One label a node, -1 for unlabelled; among texts or objects "-1", None and NaN too.
+            X: One row per node, dense or scipy sparse.
+            y: One label per node, -1 for unlabelled; among texts or objects "-1", None and NaN too.
             graph: A scipy sparse matrix, whose edges count both ways and whose entries are weights; an `edge_index` of
                 shape (2, edges), as tensor or array, whose edges lead from row 0 to row 1; or a networkx graph, whose
                 nodes are called 0 to n - 1 or else stand in the order of the rows. Without it, nearest neighbours.
@@ -167,21 +150,22 @@ class CaGATClassifier(
         demanded = None if y is None else "no_validation"
         X = checked_points(self, X, demanded, ensure_min_samples=2)
         labels = numbered(checked_labels(y, X))
-        settings = settle(self.get_params(deep=False), dense_points=graph is None and not sparse.issparse(X))
-        self._scaling = FeatureScaling(X, settings.feature_norm)
+        dense_points = graph is None and not sparse.issparse(X)
+        parameters = resolve_parameters(self.get_params(deep=False), dense_points=dense_points)
+        self._scaling = FeatureScaling(X, parameters.feature_norm)
         self._features = self._scaling(X)
         self._known = KnownRows(X)
         self._neighbours = Neighbours(self._features, self.n_neighbors) if graph is None else None
         self._edges = edges_of(graph, X.shape[0]) if self._neighbours is None else self._neighbours.edges()
-        self._one_by_one = settings.network["affinity"] == "full"
+        # With all pairs, new rows would attend to each other, so each is predicted in a pass of its own.
+        self._one_by_one = parameters.network["affinity"] == "full"
 
         inputs = as_tensor(self._features), *self._edges
-        learnt = learn(inputs, labels, settings, self.validation_fraction, check_random_state(self.random_state))
+        random = check_random_state(self.random_state)
+        self.model_, self.history_ = learn(inputs, labels, parameters, self.validation_fraction, random)
         self.__dict__.pop("attention_", None)
         self.classes_ = labels.classes
-        self.model_ = learnt.model
-        self.history_ = learnt.history
-        self.n_iter_ = len(learnt.history["loss"])
+        self.n_iter_ = len(self.history_["loss"])
         self.embedding_ = self._embedded(self._features, self._edges)
         self.label_distributions_ = self._probabilities(self._features, self._edges)
         self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
@@ -203,18 +187,12 @@ class CaGATClassifier(
                 after a fit to a given graph, unless X is what was fitted, since nothing else says where rows belong.
         """
         check_is_fitted(self)
-        X, edges = self._checked(X, graph)
-        if edges is not None:
-            return self._probabilities(self._scaling(X), edges)
-        return self._of_rows(X, self.label_distributions_, self._probabilities)
+        return self._found(X, graph, self._probabilities, self.label_distributions_)
 
     def transform(self, X: Any, graph: Any = None) -> NDArray[np.float32]:
         """The last hidden layer for each row; X and `graph` are as in :meth:`predict_proba`."""
         check_is_fitted(self)
-        X, edges = self._checked(X, graph)
-        if edges is not None:
-            return self._embedded(self._scaling(X), edges)
-        return self._of_rows(X, self.embedding_, self._embedded)
+        return self._found(X, graph, self._embedded, self.embedding_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, graph: Any = None) -> float:
         """The share of rows whose class is found; rows that are unlabelled in y do not count."""
@@ -259,28 +237,24 @@ class CaGATClassifier(
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
 
-    def _checked(self, X: Any, graph: Any) -> tuple[Any, Edges | None]:
-        """X, and the edges of a graph of its own; without one, X can be joined to what was fitted."""
+    def _found(self, X: Any, graph: Any, network: Any, fitted: NDArray[Any]) -> NDArray[Any]:
+        """What the network gives for rows on a graph of their own, for fitted rows, or for rows joined to these."""
         X = checked_points(self, X, reset=False)
         if graph is not None:
-            return X, edges_of(graph, X.shape[0])
-        if self._neighbours is None and not self._known.are(X):
+            on_graph: NDArray[Any] = network(self._scaling(X), edges_of(graph, X.shape[0]))
+            return on_graph
+        if self._known.are(X):
+            return np.array(fitted)
+        if self._neighbours is None:
             raise DatasetError(
                 f"The classifier was fitted to a given graph, and these {X.shape[0]} rows are not the "
                 f"{len(self.transduction_)} rows of that graph, so nothing says to what they are joined. Pass "
                 "graph=..., a graph on these rows; for some nodes of the fitted graph, take those of transduction_."
             )
-        return X, None
-
-    def _of_rows(self, X: Any, fitted: NDArray[Any], network: Any) -> NDArray[Any]:
-        """What the network gives for fitted rows, and for others when they are joined to the fitted ones."""
-        if self._known.are(X):
-            return np.array(fitted)
-        assert self._neighbours is not None, "_checked refuses rows that cannot be joined"
         places = self._known.find(X)
         found: NDArray[Any] = fitted[places]
         new = np.flatnonzero(places < 0)
-        for rows in np.split(new, len(new)) if self._one_by_one and len(new) else [new][: len(new)]:
+        for rows in new.reshape(-1, 1 if self._one_by_one else max(1, len(new))):
             features = self._scaling(X[rows])
             edges = self._edges.joined_to(self._neighbours.of(features), len(fitted))
             found[rows] = network(stacked(self._features, features), edges)[len(fitted) :]
@@ -295,3 +269,10 @@ class CaGATClassifier(
     def _embedded(self, features: Any, edges: Edges) -> NDArray[np.float32]:
         embedding: NDArray[np.float32] = self.model_.embed(as_tensor(features), *edges).numpy()
         return embedding
+
+
+if CaGATClassifier.__doc__:  # Python drops docstrings with -OO.
+    _names = set(CaGATClassifier().get_params()) - {"feature_norm", "preset"}
+    _shared = [setting for setting in SETTINGS.values() if setting.name in _names]
+    _lines = "".join(f"        {setting.name}: {setting.text} ({setting.expected})\n" for setting in _shared)
+    CaGATClassifier.__doc__ = CaGATClassifier.__doc__.replace("    Args:\n", f"    Args:\n{_lines}", 1)

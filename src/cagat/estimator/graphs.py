@@ -1,66 +1,78 @@
-"""From what users pass as a graph to edges."""
+"""Edges: from a graph that a user passes, or from nearest neighbours."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import networkx
 import numpy as np
 import torch
 from scipy import sparse
+from sklearn.neighbors import NearestNeighbors
+from torch import Tensor
 
 from cagat.data import from_networkx, from_scipy
 from cagat.errors import DatasetError
-from cagat.estimator.edges import Edges
 
-_FORMS = "a scipy sparse matrix, an edge_index of shape (2, edges) or a networkx graph"
+
+class Edges(NamedTuple):
+    """Sources and targets, shape (2, edges), and for each edge its weight, unless all are 1."""
+
+    edge_index: Tensor
+    weight: Tensor | None = None
+
+    def joined_to(self, neighbours: Tensor, num_nodes: int) -> "Edges":
+        """The edges after new nodes were joined to known ones in such a way that nothing known changes.
+
+        Every new node gets an edge of weight 0 from each of its neighbours. Such an edge is in G, so the new node
+        attends to its neighbours, but not in Abar, along which attention is diffused (Eq. 15). So no other node attends
+        to the new one, and its output depends on itself and the known nodes alone. (With weight 1, all nodes near its
+        neighbours would attend to it by `Abar S Abar^T`.)
+
+        Args:
+            neighbours: The known nodes that each new node is joined to, shape (new nodes, neighbours).
+            num_nodes: How many nodes are known.
+        """
+        new = num_nodes + torch.arange(neighbours.size(0)).repeat_interleave(neighbours.size(1))
+        weight = torch.ones(self.edge_index.size(1)) if self.weight is None else self.weight
+        return Edges(
+            torch.cat([self.edge_index, torch.stack([neighbours.reshape(-1), new])], dim=1),
+            torch.cat([weight, torch.zeros(new.numel())]),
+        )
 
 
 def edges_of(graph: Any, num_nodes: int) -> Edges:
-    """Turn a graph of any accepted form into edges.
-
-    Args:
-        graph: A scipy sparse matrix, whose edges count both ways and whose entries are weights; an `edge_index`, as
-            tensor or array, whose edges count as given; or a networkx graph, which says itself whether it is directed.
-        num_nodes: How many rows the features have.
-
-    Raises:
-        DatasetError: The graph has no such form, or another number of nodes.
-    """
+    """The edges of a graph on so many nodes, of any form that :meth:`CaGATClassifier.fit` takes."""
     if sparse.issparse(graph):
-        _require_size(f"an adjacency matrix of shape {graph.shape}", graph.shape == (num_nodes, num_nodes), num_nodes)
-        return _edges(from_scipy(graph, sparse=True))
-    if isinstance(graph, networkx.Graph):
-        size = graph.number_of_nodes()
-        _require_size(f"a networkx graph with {size} nodes", size == num_nodes, num_nodes)
-        return _from_networkx(graph)
-    return _from_edge_index(graph, num_nodes)
-
-
-def _from_networkx(graph: networkx.Graph) -> Edges:
-    if set(graph) == set(range(len(graph))) and list(graph) != list(range(len(graph))):
-        # Nodes that are called 0 to n - 1 mean the rows of X, in whatever order they were added.
-        ordered = type(graph)()
-        ordered.add_nodes_from(range(len(graph)))
-        ordered.add_edges_from(graph.edges(data=True))
-        graph = ordered
-    return _edges(from_networkx(graph, features=None, label=None, sparse=True))
-
-
-def _edges(data: Any) -> Edges:
+        if graph.shape != (num_nodes, num_nodes):
+            raise _other_size(f"an adjacency matrix of shape {graph.shape}", num_nodes)
+        data = from_scipy(graph, sparse=True)
+    elif isinstance(graph, networkx.Graph):
+        if len(graph) != num_nodes:
+            raise _other_size(f"a networkx graph with {len(graph)} nodes", num_nodes)
+        if set(graph) == set(range(num_nodes)) and list(graph) != list(range(num_nodes)):
+            # Nodes that are called 0 to n - 1 mean the rows of X, in whatever order they were added.
+            ordered = type(graph)()
+            ordered.add_nodes_from(range(num_nodes))
+            ordered.add_edges_from(graph.edges(data=True))
+            graph = ordered
+        data = from_networkx(graph, features=None, label=None, sparse=True)
+    else:
+        return Edges(_edge_index(graph, num_nodes))
     return Edges(data.edge_index, getattr(data, "edge_weight", None))
 
 
-def _from_edge_index(graph: Any, num_nodes: int) -> Edges:
+def _edge_index(graph: Any, num_nodes: int) -> Tensor:
+    forms = "a scipy sparse matrix, an edge_index of shape (2, edges) or a networkx graph"
     try:
-        index = graph.detach().cpu().numpy() if isinstance(graph, torch.Tensor) else np.asarray(graph)
+        index = graph.detach().cpu().numpy() if isinstance(graph, Tensor) else np.asarray(graph)
     except (ValueError, TypeError, RuntimeError) as error:
-        raise DatasetError(f"graph must be {_FORMS}, got {type(graph).__name__} ({error}).") from error
+        raise DatasetError(f"graph must be {forms}, got {type(graph).__name__} ({error}).") from error
     if index.ndim != 2 or index.shape[0] != 2:
         raise DatasetError(
-            f"graph must be {_FORMS}, got {type(graph).__name__} of shape {index.shape}. A dense adjacency matrix "
+            f"graph must be {forms}, got {type(graph).__name__} of shape {index.shape}. A dense adjacency matrix "
             "becomes a sparse one by scipy.sparse.csr_array(graph), a list of pairs an edge_index by numpy.transpose."
         )
     if index.size == 0:
-        return Edges(torch.empty(2, 0, dtype=torch.long))
+        return torch.empty(2, 0, dtype=torch.long)
     if index.dtype.kind not in "iu":
         raise DatasetError(
             f"edge_index must hold integers, got {index.dtype}. Convert it with .astype(int), or .long() in torch."
@@ -71,9 +83,33 @@ def _from_edge_index(graph: Any, num_nodes: int) -> Edges:
             f"edge_index names node {low if low < 0 else high}, but X has {num_nodes} rows, so nodes are 0 to "
             f"{num_nodes - 1}. Renumber the edges, or give every node a row."
         )
-    return Edges(torch.from_numpy(np.unique(index.astype(np.int64), axis=1)))
+    return torch.from_numpy(np.unique(index.astype(np.int64), axis=1))
 
 
-def _require_size(what: str, fits: bool, num_nodes: int) -> None:
-    if not fits:
-        raise DatasetError(f"graph is {what}, but X has {num_nodes} rows. Each row of X must be one node of the graph.")
+def _other_size(what: str, num_nodes: int) -> DatasetError:
+    return DatasetError(f"graph is {what}, but X has {num_nodes} rows. Each row of X must be one node of the graph.")
+
+
+class Neighbours:
+    """The points that a classifier was fitted to, and who is near to whom in Euclidean distance.
+
+    Args:
+        features: The points, dense or scipy sparse.
+        count: How many neighbours a point is joined to; if there are not as many, to all.
+    """
+
+    def __init__(self, features: Any, count: int) -> None:
+        count = min(int(count), features.shape[0] - 1)
+        # Distances in single precision depend on how many are computed at a time.
+        self._search: Any = NearestNeighbors(n_neighbors=count).fit(features.astype(np.float64))
+
+    def edges(self) -> Edges:
+        """Each point joined to its neighbours, both ways, without weights."""
+        near: Any = sparse.coo_array(self._search.kneighbors_graph())
+        both = (near + near.T).tocoo()
+        return Edges(torch.from_numpy(np.stack([both.row, both.col]).astype(np.int64)))
+
+    def of(self, features: Any) -> Tensor:
+        """The neighbours of other points among those fitted to, shape (points, neighbours)."""
+        found: Any = self._search.kneighbors(features.astype(np.float64), return_distance=False)
+        return torch.from_numpy(found.astype(np.int64))

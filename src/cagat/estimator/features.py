@@ -1,22 +1,24 @@
-"""Scaling of the features, of those fitted to and of those that come later."""
+"""The rows of X: scaled, as tensors, and recognised when they come again."""
 
 import warnings
-from typing import Any, get_args
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
 from cagat.data import normalize_features
-from cagat.data.features import Normalization
-from cagat.errors import ConfigError
 
 STANDARD = "standard"
+"""The scaling of columns; :func:`cagat.data.normalize_features` has those of rows."""
 
 
 class FeatureScaling:
-    """Scales rows as :func:`cagat.data.normalize_features` does, or columns to one mean, 0, and one variance.
+    """Scales rows as :func:`cagat.data.normalize_features` does, or columns to mean 0 and equal variances.
 
     Args:
         features: What is fitted to: single precision, dense or CSR. Features that come later get its form.
@@ -25,14 +27,9 @@ class FeatureScaling:
     """
 
     def __init__(self, features: Any, norm: str) -> None:
-        choices = (*get_args(Normalization), STANDARD)
-        if norm not in choices:
-            raise ConfigError(f"feature_norm must be one of {', '.join(choices)}, got {norm!r}.")
         self.norm: Any = norm
         self.is_sparse = bool(sparse.issparse(features))
-        self._columns = StandardScaler(with_mean=not self.is_sparse) if norm == STANDARD else None
-        if self._columns is not None:
-            self._columns.fit(features)
+        self._columns = StandardScaler(with_mean=not self.is_sparse).fit(features) if norm == STANDARD else None
 
     def __call__(self, features: Any) -> Any:
         """The scaled features, as a new array or CSR matrix."""
@@ -59,7 +56,7 @@ def as_tensor(features: Any) -> torch.Tensor:
     parts = (features.indptr.astype(np.int64), features.indices.astype(np.int64), features.data.copy())
     rows, columns, values = (torch.from_numpy(part) for part in parts)
     with warnings.catch_warnings():
-        # torch says once a process that its CSR tensors are in beta, which the user of a classifier need not know.
+        # torch says once per process that its CSR tensors are in beta, which the user of a classifier need not know.
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
         return torch.sparse_csr_tensor(rows, columns, values, size=features.shape, check_invariants=False)
 
@@ -69,3 +66,32 @@ def stacked(first: Any, second: Any) -> Any:
     if not sparse.issparse(first):
         return np.concatenate([first, second])
     return sparse.csr_array(sparse.vstack([first, second]))
+
+
+class KnownRows:
+    """The rows of a matrix, single precision, dense or CSR, remembered by their digests."""
+
+    def __init__(self, rows: Any) -> None:
+        self._digests = _digests(rows)
+        # Of equal rows the first is meant, so it is written last.
+        self._places = {digest: place for place, digest in reversed(list(enumerate(self._digests)))}
+
+    def are(self, rows: Any) -> bool:
+        """Whether these are the very same rows, in the same order."""
+        return self._digests == _digests(rows)
+
+    def find(self, rows: Any) -> NDArray[np.int64]:
+        """The place of each row, or -1 if it is not known."""
+        return np.array([self._places.get(digest, -1) for digest in _digests(rows)], dtype=np.int64)
+
+
+def _digests(rows: Any) -> list[bytes]:
+    """A digest of each row, the same whether the row is dense or sparse."""
+    matrix = sparse.csr_array(rows, copy=True)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    where, values = matrix.indices.astype(np.int64), matrix.data
+    return [
+        blake2b(where[start:end].tobytes() + values[start:end].tobytes(), digest_size=16).digest()
+        for start, end in pairwise(matrix.indptr.tolist())
+    ]

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from cagat.errors import ConfigError
-from cagat.estimator.held_out import hold_out
+from cagat.estimator.learning import hold_out
 
 
 @pytest.mark.parametrize(
@@ -27,9 +26,3 @@ def test_the_seed_decides_who():
     numbers = np.repeat([0, 1], 20)
     first, same, other = (hold_out(numbers, 0.3, np.random.RandomState(seed))[1].tolist() for seed in (0, 0, 1))
     assert first == same != other
-
-
-@pytest.mark.parametrize("fraction", [-0.1, 1, float("nan"), "some", None])
-def test_no_fraction(fraction):
-    with pytest.raises(ConfigError, match="validation_fraction must be at least 0"):
-        hold_out(np.array([0, 1]), fraction, np.random.RandomState(0))

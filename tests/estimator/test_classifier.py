@@ -21,10 +21,10 @@ from sklearn.utils.estimator_checks import check_classifiers_classes, parametriz
 import cagat
 import cagat.estimator.classifier
 from cagat import CaGATClassifier, data
-from cagat.errors import ConfigError, DatasetError
-from cagat.models import card
+from cagat.errors import DatasetError
+from cagat.settings import SETTINGS
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FAST = {"rounds": 1, "steps": 1, "heads": 2, "hidden": 4, "lr": 0.1, "epochs": 15, "random_state": 0}
 EXPECTED_FAILURES = {
     "check_classifiers_classes": "the check's classes are -1 and 1, but -1 means unlabelled, as in scikit-learn's own "
@@ -156,19 +156,10 @@ def test_sparse_and_dense_features_agree():
         np.testing.assert_allclose(dense.predict_proba(form), thin.predict_proba(form), rtol=1e-4)
 
 
-def test_features_are_standardised_only_where_the_preset_was_not_made_for_them(karate):
-    edge_index, X, few = karate
-    norms = [
-        small(epochs=1, **given).fit(features, few, graph=graph)._scaling.norm
-        for given, features, graph in (
-            ({}, X, None),
-            ({}, sparse.csr_array(X), None),
-            ({}, X, edge_index),
-            ({"feature_norm": "none"}, X, None),
-        )
-    ]
-    preset = card("cagat").preset()["feature_norm"]
-    assert norms == ["standard", preset, preset, "none"]
+def test_the_docstring_tells_of_every_parameter():
+    for name in CaGATClassifier().get_params():
+        assert f"\n        {name}: " in CaGATClassifier.__doc__
+    assert f"alpha: {SETTINGS['alpha'].text} (a number from 0 to 1)\n" in CaGATClassifier.__doc__
 
 
 @pytest.mark.parametrize(
@@ -281,42 +272,6 @@ def test_grid_search():
     assert len(search.cv_results_["params"]) == 4
     assert search.best_score_ > 0.9
     assert search.best_estimator_.model_.convs[0].alpha == pytest.approx(search.best_params_["alpha"])
-
-
-def test_what_is_none_is_the_presets():
-    X, _, few = blobs()
-    preset = card("cagat").preset("paper")
-    conv = CaGATClassifier(preset="paper", epochs=1, lam=0.8).fit(X, few).model_.convs[0]
-    assert (conv.K, conv.T, conv.heads, conv.out_channels) == tuple(
-        preset[name] for name in ("rounds", "steps", "heads", "hidden")
-    )
-    assert (conv.alpha, conv.lam) == (pytest.approx(preset["alpha"]), pytest.approx(0.8))
-    parameters = set(CaGATClassifier().get_params())
-    assert parameters >= set(preset), "every value of a preset can be set"
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"preset": "tuend"}, "no preset 'tuend'"),
-        ({"alpha": 1.5}, "alpha must be a number from 0 to 1, but is 1.5"),
-        ({"support": "all"}, "support must be one of full, edges, got 'all'"),
-        ({"epochs": 0}, "epochs must be at least 1"),
-        ({"lr": "fast"}, "lr must be a number, got 'fast'"),
-        ({"alpha": [0.1]}, r"alpha must be a number, got \[0.1\]"),
-        ({"hidden": 4.5}, "hidden must be an integer, got 4.5"),
-        ({"lam": True}, "lam must be a number, got True"),
-        ({"hidden": 0}, "hidden must be at least 1, got 0"),
-        ({"heads": 0}, "heads must be at least 1, got 0"),
-        ({"n_neighbors": 0}, "n_neighbors must be an integer of at least 1, got 0"),
-        ({"validation_fraction": 1.0}, "validation_fraction must be at least 0 and less than 1, got 1.0"),
-        ({"feature_norm": "l3"}, "feature_norm must be one of .*, got 'l3'"),
-    ],
-)
-def test_wrong_parameters_are_named(parameters, message):
-    X, _, few = blobs()
-    with pytest.raises(ConfigError, match=message):
-        small(**parameters).fit(X, few)
 
 
 def test_wrong_data_are_named(karate):

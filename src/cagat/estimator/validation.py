@@ -1,0 +1,138 @@
+"""What users pass to the classifier, checked before anything is computed."""
+
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import assert_all_finite, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from cagat.configs import card
+from cagat.errors import ConfigError, DatasetError, NonFiniteError
+from cagat.estimator.features import STANDARD
+from cagat.settings import SETTINGS, FitOptions, checked
+
+
+class NumberedLabels(NamedTuple):
+    """The classes in order, and for each node the number of its class, or -1 for none."""
+
+    classes: NDArray[Any]
+    numbers: NDArray[np.int64]
+
+
+class Parameters(NamedTuple):
+    """The classifier's parameters with nothing left open, by who takes them."""
+
+    network: dict[str, Any]
+    options: FitOptions
+    feature_norm: str
+
+
+def resolve_parameters(parameters: Mapping[str, Any], *, dense_points: bool) -> Parameters:
+    """Check the classifier's parameters, and take those that are None from their preset.
+
+    Dense points without a graph are measurements of any scale, not the bags of words that the presets were made for, so
+    their default is to be standardised.
+    """
+    fraction, count = parameters["validation_fraction"], parameters["n_neighbors"]
+    if not (isinstance(fraction, Real) and 0 <= float(fraction) < 1):
+        raise ConfigError(f"validation_fraction must be at least 0 and less than 1, but is {fraction!r:.80}.")
+    if not isinstance(count, Integral) or isinstance(count, bool) or int(count) < 1:
+        raise ConfigError(f"n_neighbors must be a whole number of at least 1, but is {count!r:.80}.")
+    known = card("cagat")
+    preset = known.preset(parameters["preset"])
+    given = {name: parameters[name] for name in preset if parameters[name] is not None}
+    norm = given.pop("feature_norm", STANDARD if dense_points else preset["feature_norm"])
+    if norm not in (norms := (*SETTINGS["feature_norm"].choices, STANDARD)):
+        raise ConfigError(f"feature_norm must be one of {', '.join(norms)}, but is {norm!r:.80}.")
+    values = {**preset, **{name: checked(name, value) for name, value in given.items()}}
+    options = FitOptions(*(values[name] for name in ("lr", "weight_decay", "epochs", "patience")))
+    return Parameters({key: values[key] for key in known.network.hyperparameters}, options, norm)
+
+
+def checked_points(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
+    """X in single precision, dense or CSR, as scikit-learn checks it; with y=None, it says that y is missing."""
+    try:
+        return validate_data(estimator, X, y, accept_sparse="csr", dtype=np.float32, **options)
+    except ValueError as error:
+        if "infinity" not in str(error):
+            raise
+        # Scikit-learn's message, which its users know, does not say what to do.
+        raise NonFiniteError(f"{error} Remove or replace it, as by numpy.nan_to_num, or scale X.") from error
+
+
+def checked_weights(sample_weight: Any, rows: int) -> NDArray[Any]:
+    """The weights as a vector of numbers, one per row."""
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DatasetError(
+            f"sample_weight must be {rows} numbers, one per row of X, but is {sample_weight!r:.80}."
+        ) from error
+    if weights.shape != (rows,):
+        raise DatasetError(
+            f"sample_weight has shape {weights.shape}, but X has {rows} rows. Give one weight per row, shape ({rows},)."
+        )
+    return weights
+
+
+def checked_labels(y: Any, X: Any) -> NDArray[Any]:
+    """The labels as a vector as long as X; scikit-learn's own errors, which its users know, if they are not."""
+    labels: NDArray[Any] = column_or_1d(y, warn=True)
+    if labels.dtype.kind == "f":
+        assert_all_finite(labels, input_name="y")
+    if len(labels) != X.shape[0]:
+        raise DatasetError(
+            f"y has {len(labels)} labels, but X has {X.shape[0]} rows. Give one label per row, -1 where there is none."
+        )
+    return labels
+
+
+def is_unlabelled(y: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which entries say that a node has no label.
+
+    That is -1 in numbers; the text "-1" in texts, which is what NumPy makes of -1 among texts; and in an array of
+    objects any of these, None or NaN, as pandas writes what is missing.
+    """
+    if y.dtype.kind == "b":
+        return np.zeros(y.shape, dtype=np.bool_)
+    if y.dtype.kind in "US":
+        return np.asarray(y.astype(np.str_) == "-1")
+    if y.dtype.kind == "O":
+        return np.array([_is_missing(value) for value in y], dtype=np.bool_)
+    return np.asarray(y == -1)
+
+
+def _is_missing(value: Any) -> bool:
+    if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
+        return bool(value == -1 or value != value)
+    # pandas.NA compares to nothing, and cannot be imported where there is no pandas.
+    return value is None or (isinstance(value, str) and value == "-1") or type(value).__name__ == "NAType"
+
+
+def numbered(y: NDArray[Any]) -> NumberedLabels:
+    """Number the classes that occur; if they are no classes, that is scikit-learn's own error, which its users know."""
+    labelled = ~is_unlabelled(y)
+    if not labelled.any():
+        raise DatasetError(
+            f"None of the {len(y)} nodes has a label: all of y is -1. Give some nodes of each class their label."
+        )
+    known = plain(y[labelled])
+    check_classification_targets(known)
+    classes, numbers = np.unique(known, return_inverse=True)
+    if len(classes) < 2:
+        raise DatasetError(
+            f"All labelled nodes are of one class, {classes[0]!s}, so there is nothing to tell apart. Label nodes of "
+            "at least two classes; -1 is no class but means unlabelled."
+        )
+    every = np.full(len(y), -1, dtype=np.int64)
+    every[labelled] = numbers
+    return NumberedLabels(classes, every)
+
+
+def plain(labels: NDArray[Any]) -> NDArray[Any]:
+    """Labels without unlabelled ones in their natural type: numbers among None are objects only because of the None."""
+    return np.array(labels.tolist()) if labels.dtype.kind == "O" and len(labels) else labels
