@@ -40,7 +40,6 @@ def test_a_file_where_a_directory_must_be(out, failing, tmp_path):
     [
         (*TRAIN, "--out", "n" * 300),
         ("train", "--resume", "n" * 300),
-        ("data", "info", "n" * 300),
         ("data", "convert", "--edges", str(EDGES), "n" * 300 + ".npz"),
         ("report", "n" * 300),
     ],

@@ -12,10 +12,9 @@ from cagat.cli import data
 from cagat.cli.bench import bench
 from cagat.cli.demo import demo
 from cagat.cli.models import models
-from cagat.cli.report import report
 from cagat.cli.reproduce import repeated_options, reproduce
 from cagat.cli.train import train
-from cagat.cli.trained import embed, evaluate, explore, predict
+from cagat.cli.trained import embed, evaluate, explore, predict, report
 from cagat.cli.tune import tune
 
 app = typer.Typer(

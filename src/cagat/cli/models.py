@@ -14,16 +14,7 @@ def models(
 
     cards = [card(name) for name in names()]
     if as_json:
-        found = {
-            known.name: {
-                "title": known.title,
-                "paper": known.paper,
-                "link": known.link,
-                "default": known.default,
-                "presets": known.presets,
-            }
-            for known in cards
-        }
+        found = {known.name: {key: value for key, value in vars(known).items() if key != "name"} for known in cards}
         typer.echo(json.dumps(found, ensure_ascii=False))
         return
     from rich.console import Console

@@ -1,4 +1,4 @@
-"""`cagat predict`, `evaluate`, `embed` and `explore`: what a trained model is for."""
+"""Commands on trained runs: `cagat predict`, `evaluate`, `embed`, `explore` and `report`."""
 
 import json
 import shlex
@@ -82,9 +82,7 @@ def embed(
 
 def explore(
     run: RunArgument,
-    out: Annotated[Path, typer.Option(help="The page to write: one .html file that needs no other.")] = Path(
-        "explore.html"
-    ),
+    out: Annotated[Path, typer.Option(help="The page to write: one .html file.")] = Path("explore.html"),
     nodes: Annotated[
         int | None,
         typer.Option(
@@ -108,6 +106,22 @@ def explore(
     command = shlex.join(["cagat", *sys.argv[1:]])
     page = write_page(run, out, nodes=nodes, wanted=tuple(node or ()), command=command)
     typer.echo(f"{page.path}: {page.nodes} nodes, {page.shown} with their attention, {page.size / 1e6:.1f} MB")
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Directories that `cagat train` wrote.")],
+    out: Annotated[Path, typer.Option(help="The name of the files, without their ending.")] = Path("report"),
+) -> None:
+    """Compare finished runs: tables, error bars and curves, as an HTML and a Markdown page.
+
+    Runs that differ by their seed alone are one configuration; two configurations on the same graph are compared split
+    by split.
+    """
+    show_messages()
+    from cagat.experiments.run_report import write_run_report
+
+    paths = write_run_report(runs, out, shlex.join(["cagat", *sys.argv[1:]]))
+    typer.echo("\n".join(map(str, paths)))
 
 
 def _percent(share: float | None) -> str:

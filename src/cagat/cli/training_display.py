@@ -38,14 +38,13 @@ class _Interruption:
         before = {number: signal.getsignal(number) for number in heard if signal.getsignal(number) != signal.SIG_IGN}
 
         def note(number: int, frame: Any) -> None:
-            if self._world.size > 1:
-                # torchrun passes on what the terminal has sent already, and all processes must stop at the same place.
-                self.wanted = True
-                return
-            if self.wanted or not self.in_epochs:
+            # torchrun passes on what the terminal has sent already, and all processes must stop at the same place.
+            alone = self._world.size == 1
+            if alone and (self.wanted or not self.in_epochs):
                 raise KeyboardInterrupt
             self.wanted = True
-            typer.echo("Stopping after this epoch; again to stop at once.", err=True)
+            if alone:
+                typer.echo("Stopping after this epoch; again to stop at once.", err=True)
 
         for number in before:
             signal.signal(number, note)
@@ -136,9 +135,8 @@ def _print_parallel(report: dict[str, Any]) -> None:
 
 
 def _print(result: RunResult) -> None:
-    split = (
-        "the graph's own split" if result.labels_per_class is None else f"{result.labels_per_class} labels per class"
-    )
+    labels = result.labels_per_class
+    split = "the graph's own split" if labels is None else f"{labels} labels per class"
     test = "" if result.test_accuracy is None else f"test accuracy {100 * result.test_accuracy:.1f} %, "
     typer.echo(
         f"{result.model} on {result.dataset}, {split}, seed {result.seed}: "
