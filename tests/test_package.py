@@ -28,13 +28,12 @@ MAY_IMPORT = {
     "reference": set(),
     "memory": set(),
     "files": set(),
-    "zip_seal": set(),
     "safetensors_file": set(),
     "errors": set(),
     "style": set(),
     "cli": {"distributed", "explore", "experiments", "training", "configs", "settings", "data"},
 }
-EVERYWHERE = {"errors", "files", "memory", "style", "zip_seal", "safetensors_file"}
+EVERYWHERE = {"errors", "files", "memory", "style", "safetensors_file"}
 
 
 def rooms_imported_by(source: Path) -> set[str]:

@@ -31,9 +31,9 @@ from cagat.files import atomic_write
 from cagat.models import create
 from cagat.training import TrainConfig
 from cagat.training.compute import computing
-from cagat.training.plans.forecast import forecast
+from cagat.training.graph_parallel import forecast
+from cagat.training.make_trainer import make_trainer
 from cagat.training.problem import Problem
-from cagat.training.trainer_for import trainer_for
 
 FEATURES, CLASSES = 64, 8
 EPOCHS = 5
@@ -60,7 +60,7 @@ def train(nodes: int, parallel: str | None, out: Path) -> None:
     """Be one of these processes, with one thread. The fastest epoch is the one that others disturbed least."""
     with World.joined() as world, computing(1, False):
         config = TrainConfig.from_values({"dataset": graph_name(nodes), "parallel": parallel})
-        trainer = trainer_for(config, Problem.load(config), torch.device("cpu"), world)
+        trainer = make_trainer(config, Problem.load(config), torch.device("cpu"), world)
         wall, cpu = [], []
         for _ in range(1 + EPOCHS):
             started, started_cpu = time.perf_counter(), time.process_time()

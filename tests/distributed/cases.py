@@ -16,13 +16,10 @@ from cagat.data.synthetic import Synthetic
 from cagat.distributed import World
 from cagat.models import CaGAT, Labelled
 from cagat.nn import SparseFeatures
-from cagat.training import FitOptions, Trainer
-from cagat.training.plans.cluster_batches import ClusterBatches
-from cagat.training.plans.data_parallel import DataParallel
-from cagat.training.plans.forecast import forecast
-from cagat.training.plans.full_batch import FullBatch
-from cagat.training.plans.graph_parallel import GraphParallel
-from cagat.training.plans.mini_batches import MiniBatches
+from cagat.training import EpochPlan, FitOptions, FullBatch, Trainer
+from cagat.training.data_parallel import DataParallel
+from cagat.training.graph_parallel import GraphParallel, forecast
+from cagat.training.mini_batches import ClusterBatches, MiniBatches
 
 NODES, FEATURES, CLASSES = 60, 6, 3
 EPOCHS = 3
@@ -67,13 +64,13 @@ def network(**settings: Any) -> CaGAT:
 
 
 def trained(
-    plan_for: Callable[..., FullBatch], settings: dict[str, Any], case: dict[str, Any]
+    plan_for: Callable[..., EpochPlan], settings: dict[str, Any], case: dict[str, Any]
 ) -> tuple[Trainer, list[float], list[Tensor], Tensor | None]:
     """Losses, gradients and weights of a few epochs, and the logits after them."""
     inputs, train, val = graph(**case)
     model = network(**settings)
     plan = plan_for(model, inputs, train, val)
-    trainer = Trainer(model, plan.inputs, plan.train, plan.val, FitOptions(lr=0.05), plan)
+    trainer = Trainer(plan, FitOptions(lr=0.05))
     losses, gradients = [], []
     for _ in range(EPOCHS):
         epoch = trainer.run_epoch()
@@ -115,16 +112,13 @@ def uneven_batches(world: World) -> dict[str, Any]:
 
     def plan(model: CaGAT, inputs: tuple[Any, ...], train: Labelled, val: Labelled) -> DataParallel:
         batches = ClusterBatches(inputs, train, 5, 1, seed=0)
-        shares.extend(
-            [len(batches.of_epoch(epoch, rank, world.size)) for rank in range(world.size)]
-            for epoch in range(1, EPOCHS + 1)
-        )
+        counts = [len(batches.of_epoch(epoch)) for epoch in range(1, EPOCHS + 1)]
+        shares.extend([len(range(rank, count, world.size)) for rank in range(world.size)] for count in counts)
         return DataParallel(model, inputs, train, val, batches, 0, world)
 
     trainer, losses, _, logits = trained(plan, {"K": 1, "T": 1}, {})
     state = trainer.state_dict()
-    remembered = [state["model"][key] for key in state["model"]]
-    remembered += [value for one in state["optimizer"]["state"].values() for value in one.values()]
+    remembered = [tensor for name, tensor in state.items() if name.startswith(("model.", "optimizer."))]
     everywhere = world.all_of((losses, [tensor.tolist() for tensor in remembered]))
     _, alone, _, _ = trained(
         lambda model, inputs, train, val: MiniBatches(
@@ -137,7 +131,7 @@ def uneven_batches(world: World) -> dict[str, Any]:
         "the same everywhere": all(one == everywhere[0] for one in everywhere),
         "only the first has logits": (logits is not None) == world.is_first,
         "as alone": losses == alone,
-        "steps": int(state["optimizer"]["state"][0]["step"]),
+        "steps": int(state["optimizer.0.step"]),
         "shares": shares,
     }
 
@@ -153,8 +147,8 @@ def one_batch(world: World) -> dict[str, float]:
     return differences
 
 
-def _weights(batches: Callable[..., Any], settings: dict[str, Any], plan: Callable[..., FullBatch]) -> list[Tensor]:
-    def with_batches(model: CaGAT, inputs: tuple[Any, ...], train: Labelled, val: Labelled) -> FullBatch:
+def _weights(batches: Callable[..., Any], settings: dict[str, Any], plan: Callable[..., EpochPlan]) -> list[Tensor]:
+    def with_batches(model: CaGAT, inputs: tuple[Any, ...], train: Labelled, val: Labelled) -> EpochPlan:
         return plan(model, inputs, train, val, batches(inputs, train))
 
     named = trained(with_batches, settings, {})[0].model.named_parameters()

@@ -11,7 +11,7 @@ from cagat import data
 from cagat.errors import ConfigError, NonFiniteError
 from cagat.models import Labelled, card, create, names
 from cagat.nn import SparseFeatures
-from cagat.training import FitOptions, Run, TrainConfig, Trainer
+from cagat.training import FitOptions, FullBatch, Run, TrainConfig, Trainer
 
 BAD = {
     "hidden": [0, 2.5],
@@ -59,7 +59,7 @@ def trainer(name, seed=0) -> Trainer:
     options = {key: values[key] for key in ("lr", "weight_decay", "patience") if key in values}
     torch.manual_seed(seed)
     model = create(name, FEATURES, CLASSES)
-    return Trainer(model, (x, graph.edge_index, None), train, val, FitOptions(**options, epochs=3))
+    return Trainer(FullBatch(model, (x, graph.edge_index, None), train, val), FitOptions(**options, epochs=3))
 
 
 def finished(fitted: Trainer) -> Trainer:
@@ -81,7 +81,7 @@ def name_of(fitted: Trainer) -> str:
 
 @torch.no_grad()
 def logits_of(fitted: Trainer) -> torch.Tensor:
-    return fitted.model(*fitted.inputs)
+    return fitted.model(*fitted.plan.inputs)
 
 
 def test_learns_and_predicts(fitted):
@@ -91,7 +91,7 @@ def test_learns_and_predicts(fitted):
     assert logits.shape == (NODES, CLASSES)
     assert logits.isfinite().all()
     with torch.no_grad():
-        hidden = fitted.model.embed(*fitted.inputs)
+        hidden = fitted.model.embed(*fitted.plan.inputs)
     assert hidden.shape[0] == NODES
     assert hidden.isfinite().all()
     untrained = trainer(name_of(fitted))
@@ -122,11 +122,11 @@ def test_saved_weights_predict_the_same(fitted):
     fresh = create(name_of(fitted), FEATURES, CLASSES)
     fresh.load_state_dict(saved)
     with torch.no_grad():
-        assert torch.equal(fresh.eval()(*fitted.inputs), logits_of(fitted))
+        assert torch.equal(fresh.eval()(*fitted.plan.inputs), logits_of(fitted))
 
 
 def test_evaluation_is_not_random_and_takes_any_layout(fitted):
-    x, *edges = fitted.inputs
+    x, *edges = fitted.plan.inputs
     expected = logits_of(fitted)
     assert torch.equal(logits_of(fitted), expected)
     layouts = [x.to_dense(), x.to_dense().to_sparse_csr()] if fitted.model.takes_sparse else [x.clone()]

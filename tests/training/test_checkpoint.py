@@ -1,119 +1,208 @@
-"""Checkpoints that somebody else made and sealed."""
+"""Checkpoints that are damaged, of another run, or of another version; and runs that are killed."""
 
-import io
-import os
-import struct
-import zipfile
+import multiprocessing
+import random
+import shutil
+import time
+from pathlib import Path
 
+import numpy as np
 import pytest
-import torch
 
 from cagat.errors import DamagedFileError
-from cagat.memory import OutOfMemoryError
-from cagat.training.checkpoint import load_checkpoint, previous, save_checkpoint
-from cagat.zip_seal import sealed
+from cagat.files import WriteError
+from cagat.safetensors_file import read_tensors, write_tensors
+from cagat.training import Run, TrainConfig, TrainedRun
+from cagat.training.checkpoint import previous
+from cagat.training.run_directory import RunError
+
+GRAPH = "synthetic:nodes=60,degree=4,classes=3,features=8,seed=0"
+SMALL = {
+    "dataset": GRAPH, "labels": 5, "val_labels": 5, "hidden": 4, "heads": 2, "epochs": 4, "threads": 1,
+    "preset": "paper",
+}  # fmt: skip
+COMPARED = ("model.safetensors", "metrics.jsonl", "predictions.csv", "config.yaml")
 
 
-def archive(state) -> bytes:
-    buffer = io.BytesIO()
-    torch.save(state, buffer)
-    return buffer.getvalue()
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory) -> dict[str, bytes]:
+    path = tmp_path_factory.mktemp("run") / "unbroken"
+    Run.start(TrainConfig.from_values(SMALL), path).train()
+    return contents(path)
 
 
-def packed(content: bytes, compression: int) -> bytes:
-    """The same archive, its members packed in another way."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(content)) as given, zipfile.ZipFile(buffer, "w", compression) as made:
-        for member in given.infolist():
-            made.writestr(member.filename, given.read(member))
-    return buffer.getvalue()
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory) -> Path:
+    """A run that was stopped after two epochs, with a checkpoint of each."""
+    path = tmp_path_factory.mktemp("run") / "stopped"
+    run, done = Run.start(TrainConfig.from_values(SMALL), path), []
+    run.save_every = 0
+    run.train(lambda epoch, trainer: done.append(epoch), lambda: len(done) == 2)
+    return path
 
 
-def directory_of(content: bytes) -> tuple[int, int]:
-    """Where the directory of an archive begins, and its length."""
-    length, start = struct.unpack("<II", content[-10:-2])
-    return start, length
+@pytest.fixture
+def run(stopped, tmp_path) -> Path:
+    return Path(shutil.copytree(stopped, tmp_path / "run"))
 
 
-def test_compressed_members_are_refused_and_not_unpacked(tmp_path, monkeypatch):
-    content = packed(archive({"a": torch.zeros(2**20)}), zipfile.ZIP_DEFLATED)
-    assert len(content) < 20_000
-    (tmp_path / "checkpoint.pt").write_bytes(sealed(content))
-    monkeypatch.setattr(torch, "load", lambda *arguments, **options: pytest.fail("torch was asked"))
-    with pytest.raises(DamagedFileError, match=r"checkpoint.pt: is no checkpoint .* is compressed"):
-        load_checkpoint(tmp_path / "checkpoint.pt")
+def contents(run: Path) -> dict[str, bytes]:
+    return {name: (run / name).read_bytes() for name in COMPARED}
 
 
-def test_the_directory_that_is_checked_is_the_one_that_is_read(tmp_path):
-    # Before the true directory there is one that zipfile looks at and torch does not.
-    content = packed(archive({"a": torch.zeros(2**20)}), zipfile.ZIP_DEFLATED)
-    start, length = directory_of(content)
-    harmless = bytearray(content[start : start + length])
-    for place in range(len(harmless)):
-        if harmless[place : place + 4] == b"PK\1\2":
-            harmless[place + 10 : place + 12] = bytes(2)
-            harmless[place + 24 : place + 28] = harmless[place + 20 : place + 24]
-    two = content[: start + length] + bytes(harmless) + content[start + length :]
-    (tmp_path / "checkpoint.pt").write_bytes(sealed(two))
-    with pytest.raises(DamagedFileError, match=r"checkpoint.pt: is no checkpoint"):
-        load_checkpoint(tmp_path / "checkpoint.pt")
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
 
 
-def test_sizes_that_the_file_does_not_have_are_refused(tmp_path):
-    content = bytearray(packed(archive({"a": torch.zeros(4)}), zipfile.ZIP_STORED))
-    place = content.rindex(b"PK\1\2")
-    content[place + 24 : place + 28] = (2**31).to_bytes(4, "little")
-    (tmp_path / "checkpoint.pt").write_bytes(sealed(bytes(content)))
-    with pytest.raises(DamagedFileError, match="says that it holds more than the file"):
-        load_checkpoint(tmp_path / "checkpoint.pt")
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 4
+    path.write_bytes(content)
 
 
-def test_a_member_that_is_there_twice_is_refused(tmp_path):
-    buffer = io.BytesIO(archive({"a": torch.zeros(4)}))
-    with zipfile.ZipFile(buffer, "a") as made, pytest.warns(UserWarning, match="Duplicate"):
-        made.writestr(made.namelist()[0], b"")
-    (tmp_path / "checkpoint.pt").write_bytes(sealed(buffer.getvalue()))
-    with pytest.raises(DamagedFileError, match="is there twice"):
-        load_checkpoint(tmp_path / "checkpoint.pt")
+def changed(tensors=None, without=(), **metadata):
+    """Replace a checkpoint by another with the right checksum."""
+
+    def change(path: Path) -> None:
+        known, described = read_tensors(path)
+        kept = {
+            name: tensor for name, tensor in (known | (tensors or {})).items() if not name.startswith(tuple(without))
+        }
+        write_tensors(path, kept, described | metadata)
+
+    return change
 
 
-@pytest.mark.parametrize("name", ["data.pkl", "DATA.PKL"])
-def test_a_program_that_would_keep_torch_busy_never_reaches_it(tmp_path, monkeypatch, name):
-    doubled = b")" + b"".join(b"q%ch%c\x86" % (n, n) for n in range(40))
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as made:
-        made.writestr(f"archive/{name}", b"\x80\x02}" + doubled + b"K\x01s.")
-    (tmp_path / "checkpoint.pt").write_bytes(sealed(buffer.getvalue()))
-    monkeypatch.setattr(torch, "load", lambda *arguments, **options: pytest.fail("torch was asked"))
-    with pytest.raises(DamagedFileError, match=r"checkpoint.pt: is no checkpoint .*a tuple is longer or deeper"):
-        load_checkpoint(tmp_path / "checkpoint.pt")
+MOMENT = "optimizer.0.exp_avg"
+BAD = {
+    "flipped": flip,
+    "cut": cut,
+    "empty": lambda path: path.write_bytes(b""),
+    "missing": Path.unlink,
+    "without anything": lambda path: write_tensors(path, {}, {}),
+    "no configuration": changed(config=None),
+    "endless seconds": changed(seconds=float("inf")),
+    "no weights": changed(without=("model.",)),
+    "other weights": changed({"model.a": np.zeros(3)}),
+    "no best weights": changed(without=("best.",)),
+    "a history of one dimension": changed({"history": np.ones(2)}),
+    "no random numbers": changed(without=("random.",)),
+    "other random numbers": changed({"random.cpu": np.zeros(3, dtype=np.uint8)}),
+    "a moment of another shape": changed({MOMENT: np.zeros(3, dtype=np.float32)}),
+    "a missing moment": changed(without=(MOMENT,)),
+    "moments of no weight": changed({"optimizer.99.step": np.zeros(())}),
+}
 
 
-@pytest.mark.parametrize("state", [[], "text", torch.zeros(2)])
-def test_what_is_no_dictionary_is_refused(tmp_path, state):
-    (tmp_path / "checkpoint.pt").write_bytes(sealed(archive(state)))
-    with pytest.raises(DamagedFileError, match=r"checkpoint.pt: is no checkpoint of cagat \(it holds a"):
-        load_checkpoint(tmp_path / "checkpoint.pt")
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_checkpoint_is_refused_and_the_one_before_it_taken(run, unbroken, name, caplog, monkeypatch):
+    path = run / "checkpoint.safetensors"
+    BAD[name](path)
+    alone = Path(shutil.copytree(run, run.parent / "alone"))
+    if path.exists():
+        previous(alone / path.name).unlink()
+        with pytest.raises(DamagedFileError, match=r"alone/checkpoint\.safetensors: is (damaged|no checkpoint of)"):
+            Run.resume(alone).train()
+
+    def full(*arguments):
+        raise WriteError("the disk is full")
+
+    # The bad one does not take the place of the good one before it.
+    with monkeypatch.context() as patched:
+        patched.setattr("cagat.training.checkpoint.write_tensors", full)
+        with pytest.raises(WriteError, match="the disk is full"):
+            Run.resume(run).train()
+    Run.resume(run).train()
+    assert "run/checkpoint.safetensors: " in caplog.text
+    assert "Going on from the one before it, checkpoint.previous.safetensors" in caplog.text
+    assert contents(run) == unbroken
 
 
-def test_a_pipe_is_neither_waited_for_nor_kept(tmp_path):
-    path = tmp_path / "checkpoint.pt"
-    os.mkfifo(path)
-    with pytest.raises(DamagedFileError, match="no regular file"):
-        load_checkpoint(path)
-    save_checkpoint(path, {"a": 1})
-    assert load_checkpoint(path) == {"a": 1}
-    assert not previous(path).exists()
+def test_damage_of_both_checkpoints_is_an_error(run):
+    for path in run.glob("checkpoint*"):
+        path.write_bytes(b"no")
+    with pytest.raises(DamagedFileError, match=r"checkpoint.previous.safetensors: is damaged"):
+        Run.resume(run).train()
 
 
-def test_files_that_cannot_be_checkpoints_are_not_read_whole(tmp_path):
-    path = tmp_path / "checkpoint.pt"
-    with path.open("wb") as stream:
-        stream.truncate(2**40)  # A hole, which costs no disk.
-    with pytest.raises(DamagedFileError, match="is damaged"):
-        load_checkpoint(path)
-    with path.open("r+b") as stream:
-        stream.seek(2**40 - 66)
-        stream.write(b"\x40\0" + b"0" * 64)
-    with pytest.raises(OutOfMemoryError, match=r"checkpoint.pt: reading it would need 4 TiB"):
-        load_checkpoint(path)
+def test_without_checkpoints_a_run_starts_from_the_beginning(run, unbroken, caplog):
+    for path in run.glob("checkpoint*"):
+        path.unlink()
+    Run.resume(run).train()
+    assert "starts from the beginning" in caplog.text
+    assert contents(run) == unbroken
+
+
+def test_a_run_that_got_further_than_its_checkpoint_resumes_to_the_same_bits(unbroken, tmp_path, monkeypatch):
+    run = Run.start(TrainConfig.from_values(SMALL), tmp_path / "run")
+    run.save_every = 0
+
+    def die(epoch, trainer):
+        # Nothing is saved any more, as if the machine had stood still before it was killed.
+        monkeypatch.setattr("cagat.training.checkpoint.write_tensors", lambda *arguments: None)
+        if epoch.number == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run.train(die)
+    monkeypatch.undo()
+    assert len(run.directory.metrics.read_text().splitlines()) == 3
+    Run.resume(tmp_path / "run").train()
+    assert contents(tmp_path / "run") == unbroken
+
+
+def test_a_run_of_an_older_version_is_refused_with_the_remedy(run):
+    for path in run.glob("checkpoint*"):
+        path.rename(path.with_suffix(".pt"))
+    for use in (Run.resume, TrainedRun):
+        with pytest.raises(
+            RunError, match=r"checkpoint\.pt: was written by cagat 0\.1\.0 .* train --config .*config\.yaml"
+        ):
+            use(run)
+
+
+def train(path: Path, ready) -> None:
+    if (path / "config.yaml").exists():
+        run = Run.resume(path)
+    else:
+        run = Run.start(TrainConfig.from_values(SMALL | {"dataset": "cora", "epochs": 10}), path)
+    # More often than in earnest, so that many kills fall into a save.
+    run.save_every = 0
+    ready.set()
+    run.train()
+
+
+@pytest.mark.timeout(300)
+def test_killed_runs_resume_to_the_bits_of_an_unbroken_one(tmp_path):
+    # `tools/faults.py` does the same to the command line, and more often. Processes that are forked from one that has
+    # all modules, but no threads, start at once.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["cagat.training"])
+    draw = random.Random(0)
+
+    def process_for(path: Path) -> multiprocessing.Process:
+        ready = context.Event()
+        process = context.Process(target=train, args=(path, ready))
+        process.start()
+        assert ready.wait(60)
+        return process
+
+    process_for(tmp_path / "warm-up").join()
+    started = time.monotonic()
+    process_for(tmp_path / "unbroken").join()
+    length = time.monotonic() - started
+    expected, kills, runs = contents(tmp_path / "unbroken"), 0, 0
+    while kills < 8:
+        runs += 1
+        path = tmp_path / f"run-{runs}"
+        while True:
+            process = process_for(path)
+            process.join(draw.uniform(0, 0.7 * length) if kills < 8 else None)
+            if process.exitcode is not None:
+                assert process.exitcode == 0
+                break
+            process.kill()
+            process.join()
+            kills += 1
+        assert contents(path) == expected, f"after {kills} kills"
+        assert not list(path.glob(".*.part"))

@@ -3,6 +3,7 @@ import resource
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pyarrow.csv
 import pytest
 import torch
@@ -10,8 +11,9 @@ import torch
 from cagat import data
 from cagat.errors import CagatError, ConfigError, DamagedFileError, DatasetError
 from cagat.files import WriteError
+from cagat.safetensors_file import read_tensors
 from cagat.training import DivergedError, Run, TrainConfig, TrainedRun
-from cagat.training.checkpoint import load_checkpoint, previous
+from cagat.training.checkpoint import previous
 from cagat.training.run_directory import RunDirectory, RunError
 
 GRAPH = "synthetic:nodes=90,degree=4,classes=3,features=8,seed=0"
@@ -41,7 +43,13 @@ def unbroken(tmp_path_factory) -> Path:
 
 def test_the_run_directory(unbroken):
     names = {path.name for path in unbroken.iterdir()}
-    assert names >= {"config.yaml", "metrics.jsonl", "model.safetensors", "model.safetensors.sha256", "checkpoint.pt"}
+    assert names >= {
+        "config.yaml",
+        "metrics.jsonl",
+        "model.safetensors",
+        "model.safetensors.sha256",
+        "checkpoint.safetensors",
+    }
     assert names >= {"predictions.csv", "curves.png", "result.json"}
     metrics = [json.loads(line) for line in (unbroken / "metrics.jsonl").read_text().splitlines()]
     assert [line["epoch"] for line in metrics] == list(range(1, 13))
@@ -79,25 +87,6 @@ def test_an_interrupted_run_resumes_to_the_same_bits(unbroken, tmp_path, stop_af
     # The best weights so far can be used.
     assert TrainedRun(tmp_path / "run").evaluate().accuracy["train"] > 0
     torch.rand(7)
-    Run.resume(tmp_path / "run").train()
-    assert contents(tmp_path / "run") == contents(unbroken)
-
-
-def test_a_run_that_got_further_than_its_checkpoint_resumes_to_the_same_bits(unbroken, tmp_path, monkeypatch):
-    run = start(tmp_path / "run")
-    run.save_every = 0
-
-    def die(epoch, trainer):
-        # After epoch 6 nothing is saved any more, as if the machine had stood still before it was killed.
-        if epoch.number == 6:
-            monkeypatch.setattr("cagat.training.saved_state.save_checkpoint", lambda path, state: None)
-        if epoch.number == 9:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run.train(die)
-    monkeypatch.undo()
-    assert len(run.directory.metrics.read_text().splitlines()) == 9
     Run.resume(tmp_path / "run").train()
     assert contents(tmp_path / "run") == contents(unbroken)
 
@@ -165,52 +154,6 @@ def test_the_split_that_came_with_the_graph_is_used(tmp_path):
     assert TrainedRun(tmp_path / "run").evaluate().sizes["train"] == int(graph.train_mask.sum())
 
 
-@pytest.mark.parametrize("damage", ["flip", "cut", "empty"])
-def test_a_damaged_checkpoint_is_noticed_and_the_one_before_it_taken(unbroken, tmp_path, damage, caplog):
-    run = start(tmp_path / "run")
-    run.save_every = 0
-    run.train(should_stop=lambda: True)
-    path = run.directory.checkpoint
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 4
-    path.write_bytes({"flip": content, "cut": content[: len(content) // 3], "empty": b""}[damage])
-    with pytest.raises(DamagedFileError, match="is damaged or cut short"):
-        load_checkpoint(path)
-    Run.resume(tmp_path / "run").train()
-    assert "Going on from the one before it, checkpoint.previous.pt" in caplog.text
-    assert contents(tmp_path / "run") == contents(unbroken)
-
-
-def test_a_damaged_checkpoint_does_not_take_the_place_of_the_good_one(unbroken, tmp_path, monkeypatch):
-    run = start(tmp_path / "run")
-    stop_at_once(run)
-    run.directory.checkpoint.write_bytes(run.directory.checkpoint.read_bytes()[:100])
-
-    def full(path, content):
-        raise WriteError("the disk is full")
-
-    monkeypatch.setattr("cagat.training.checkpoint.atomic_write", full)
-    with pytest.raises(WriteError, match="the disk is full"):
-        Run.resume(tmp_path / "run").train()
-    monkeypatch.undo()
-    Run.resume(tmp_path / "run").train()
-    assert contents(tmp_path / "run") == contents(unbroken)
-
-
-def test_a_missing_checkpoint_is_like_a_damaged_one(unbroken, tmp_path, caplog):
-    run = start(tmp_path / "run")
-    stop_at_once(run)
-    run.directory.checkpoint.unlink()
-    Run.resume(tmp_path / "run").train()
-    assert "Going on from the one before it" in caplog.text
-    assert contents(tmp_path / "run") == contents(unbroken)
-    for path in (tmp_path / "run").glob("checkpoint*"):
-        path.unlink()
-    Run.resume(tmp_path / "run").train()
-    assert "starts from the beginning" in caplog.text
-    assert contents(tmp_path / "run") == contents(unbroken)
-
-
 def test_files_of_a_finished_run_that_are_damaged_or_gone_are_written_again(unbroken, tmp_path):
     start(tmp_path / "run").train()
     for name in ("model.safetensors", "predictions.csv", "result.json", "model.safetensors.sha256"):
@@ -222,39 +165,13 @@ def test_files_of_a_finished_run_that_are_damaged_or_gone_are_written_again(unbr
             assert contents(tmp_path / "run") == contents(unbroken)
 
 
-def test_damage_of_both_checkpoints_is_an_error(tmp_path):
-    run = start(tmp_path / "run")
-    run.train(should_stop=lambda: True)
-    run.directory.checkpoint.write_bytes(b"no")
-    previous(run.directory.checkpoint).write_bytes(b"no")
-    with pytest.raises(DamagedFileError, match=r"checkpoint.previous.pt: is damaged"):
-        Run.resume(tmp_path / "run").train()
-
-
-def test_every_flipped_bit_of_a_checkpoint_is_noticed(unbroken, tmp_path):
-    content = (unbroken / "checkpoint.pt").read_bytes()
-    path = tmp_path / "checkpoint.pt"
-    torch.manual_seed(0)
-    for position in [*torch.randint(len(content), (100,)).tolist(), len(content) - 1, len(content) - 65]:
-        changed = bytearray(content)
-        changed[position] ^= 1 << (position % 8)
-        path.write_bytes(changed)
-        with pytest.raises(DamagedFileError):
-            load_checkpoint(path)
-
-
-def test_torch_itself_reads_a_checkpoint(unbroken):
-    state = torch.load(unbroken / "checkpoint.pt", weights_only=True)
-    assert state["trainer"]["history"].shape == (12, 3)
-
-
 def test_damaged_weights_are_noticed(unbroken, tmp_path):
     start(tmp_path / "run", epochs=1).train()
     path = tmp_path / "run" / "model.safetensors"
     content = bytearray(path.read_bytes())
     content[-3] ^= 1
     path.write_bytes(content)
-    with pytest.raises(DamagedFileError, match=r"its sha256 is not the one in model.safetensors.sha256.*--resume"):
+    with pytest.raises(DamagedFileError, match=r"model\.safetensors: is damaged .*--resume"):
         TrainedRun(tmp_path / "run")
 
 
@@ -269,13 +186,15 @@ def test_a_loss_that_is_no_number_stops_the_run(tmp_path, monkeypatch):
             with torch.no_grad():
                 trainer.model.convs[-1].bias.fill_(float("nan"))
 
-    with pytest.raises(DivergedError, match=r"became nan in epoch 5\. Try .*--lr.*checkpoint.pt.*best epoch") as error:
+    with pytest.raises(
+        DivergedError, match=r"became nan in epoch 5\. Try .*--lr.*checkpoint.safetensors.*best epoch"
+    ) as error:
         run.train(spoil)
     assert TrainedRun(tmp_path / "run").evaluate().accuracy["train"] > 0
     assert error.value.exit_code == 3
     assert len(epochs) == 4
-    weights = load_checkpoint(previous(run.directory.checkpoint))["trainer"]["model"]
-    assert all(weight.isfinite().all() for weight in weights.values())
+    weights = read_tensors(previous(run.directory.checkpoint))[0]
+    assert all(np.isfinite(weight).all() for name, weight in weights.items() if name.startswith("model."))
 
 
 def test_a_too_large_learning_rate_is_told(tmp_path):
@@ -283,8 +202,8 @@ def test_a_too_large_learning_rate_is_told(tmp_path):
         start(
             tmp_path / "run", lr=1e3, weight_decay=1e3, epochs=200, patience=200, feature_norm="none", preset="paper"
         ).train()
-    weights = load_checkpoint(tmp_path / "run" / "checkpoint.pt")["trainer"]["model"]
-    assert all(weight.isfinite().all() for weight in weights.values())
+    weights = read_tensors(tmp_path / "run" / "checkpoint.safetensors")[0]
+    assert all(np.isfinite(weight).all() for name, weight in weights.items() if name.startswith("model."))
 
 
 def test_a_full_disk_is_told_and_keeps_the_checkpoint(tmp_path):
@@ -295,15 +214,15 @@ def test_a_full_disk_is_told_and_keeps_the_checkpoint(tmp_path):
 
     def fill(epoch, trainer):
         if epoch.number == 3:
-            kept["epochs"] = len(load_checkpoint(run.directory.checkpoint)["trainer"]["history"])
+            kept["epochs"] = len(read_tensors(run.directory.checkpoint)[0]["history"])
             resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
 
     try:
-        with pytest.raises(WriteError, match=r"checkpoint.pt: cannot be written .*Make room"):
+        with pytest.raises(WriteError, match=r"checkpoint.safetensors: cannot be written .*Make room"):
             run.train(fill)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert len(load_checkpoint(run.directory.checkpoint)["trainer"]["history"]) == kept["epochs"] == 2
+    assert len(read_tensors(run.directory.checkpoint)[0]["history"]) == kept["epochs"] == 2
     assert not list((tmp_path / "run").glob(".*.part"))
 
 

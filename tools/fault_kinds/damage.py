@@ -83,7 +83,7 @@ def _targets(folder: Path) -> list[Target]:
         data.save(graph, folder / name)
     shutil.copy(published.EMBEDDED / "cora.npz", folder / "cora.npz")
     return [
-        Target(folder / "broken" / "checkpoint.pt", lambda: _resumes_from_the_one_before(folder)),
+        Target(folder / "broken" / "checkpoint.safetensors", lambda: _resumes_from_the_one_before(folder)),
         Target(folder / "unbroken" / "model.safetensors", lambda: _weights_are_refused(folder / "unbroken")),
         Target(folder / "graph.npz", lambda: _graph_is_refused(folder / "graph.npz")),
         Target(folder / "graph.safetensors", lambda: _graph_is_refused(folder / "graph.safetensors")),
@@ -103,7 +103,7 @@ def _resumes_from_the_one_before(folder: Path) -> str:
     finally:
         logger.removeHandler(messages)
     told = " ".join(messages.texts)
-    if "checkpoint.pt: is damaged" not in told or "Going on from the one before it" not in told:
+    if "checkpoint.safetensors: is damaged" not in told or "Going on from the one before it" not in told:
         return f"the damage was not told: {told!r}"
     same = (copy / "model.safetensors").read_bytes() == (folder / "unbroken" / "model.safetensors").read_bytes()
     return "" if same else "the resumed run is not the unbroken one"
@@ -136,7 +136,7 @@ def _told(use: Callable[[], object], *words: str) -> str:
 _MUST = "detected and named; a checkpoint's predecessor is taken, and the run ends in the same bits"
 FLIPS = Fault(
     "flips",
-    "one random bit flipped in model.safetensors, checkpoint.pt, a graph (.npz, .safetensors, cora.npz)",
+    "one random bit flipped in model.safetensors, checkpoint.safetensors, a graph (.npz, .safetensors, cora.npz)",
     _MUST,
     tries=1000,
     quick=100,

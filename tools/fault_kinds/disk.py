@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 
 from cagat.errors import DamagedFileError
-from cagat.training.checkpoint import load_checkpoint
+from cagat.safetensors_file import read_tensors
 from fault_kinds.fault import Fault, Outcome
 from fault_kinds.forked import Ended, Forked, command
 
@@ -41,7 +41,7 @@ def refused_saves(tries: int, draw: random.Random, folder: Path) -> Iterator[Out
 def _has_checkpoint(run: Path, process: Forked) -> bool:
     deadline = time.monotonic() + _MOST_SECONDS
     while process.process.exitcode is None and time.monotonic() < deadline:
-        if (run / "checkpoint.pt").exists():
+        if (run / "checkpoint.safetensors").exists():
             return True
         time.sleep(0.01)
     return False
@@ -53,7 +53,7 @@ def _wrong(run: Path, ended: Ended) -> str:
     if "cannot be written" not in ended.err:
         return f"the reason was not told: {ended.err}"
     try:
-        load_checkpoint(run / "checkpoint.pt")
+        read_tensors(run / "checkpoint.safetensors")
     except DamagedFileError as error:
         return f"the checkpoint is lost: {error}"
     left = [path.name for path in run.glob(".*.part")]
@@ -62,7 +62,7 @@ def _wrong(run: Path, ended: Ended) -> str:
 
 def _cannot_go_on(run: Path) -> str:
     """Why the run does not go on from its checkpoint, now that there is room."""
-    done = len(load_checkpoint(run / "checkpoint.pt")["trainer"]["history"])
+    done = len(read_tensors(run / "checkpoint.safetensors")[0]["history"])
     resumed = command("train", "--resume", run.name, "--epochs", str(done + 2), folder=run.parent).wait(_MOST_SECONDS)
     if resumed.code != 0:
         return f"the run does not go on: exit code {resumed.code}, {resumed.err}"

@@ -28,7 +28,7 @@ def demo(
         import torch
 
         from cagat.training import Epoch, TrainConfig, accuracy, fit
-        from cagat.training.freed_memory import keep_freed_memory
+        from cagat.training.compute import keep_freed_memory
         from cagat.training.problem import Problem, fresh_model
 
     keep_freed_memory()

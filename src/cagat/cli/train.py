@@ -53,7 +53,8 @@ def train(
     """Train a model on a graph; by default CaGAT on Cora, with 20 labels per class.
 
     What is not given is taken from the --config file, then from the model's preset (`cagat models`). The run directory
-    gets config.yaml, metrics.jsonl, model.safetensors, checkpoint.pt, predictions.csv, curves.png and result.json.
+    gets config.yaml, metrics.jsonl, model.safetensors, checkpoint.safetensors, predictions.csv, curves.png and
+    result.json.
 
     Under `torchrun --nproc-per-node N -m cagat train ...` several processes share the work (--parallel).
 
@@ -64,7 +65,7 @@ def train(
     flags = {key: value for key, value in flags.items() if value is not None}
     from cagat.cli.training_display import follow_quietly, run_and_show
     from cagat.distributed import World
-    from cagat.training.freed_memory import keep_freed_memory
+    from cagat.training.compute import keep_freed_memory
 
     keep_freed_memory()
     with World.joined() as world:

@@ -71,7 +71,7 @@ def embed(
     """
     show_messages()
     from cagat.training import TrainedRun
-    from cagat.training.embeddings import Embeddings
+    from cagat.training.predictions import Embeddings
 
     out = run / "embedding.npz" if out is None else out
     Embeddings.require_name(out)

@@ -15,7 +15,7 @@ from rich.progress import Progress, TextColumn
 
 from cagat.cli.output import duration
 from cagat.distributed import World
-from cagat.training import Epoch, Run, RunResult, Trainer, follow
+from cagat.training import Epoch, Run, RunResult, Trainer, join_run
 
 # Where there is no terminal, a line now and then says that the run is alive.
 _SECONDS_BETWEEN_LINES = 10.0
@@ -92,7 +92,7 @@ def follow_quietly(world: World) -> int:
     """Take part in the run of another process, and return the exit code; signals are wishes to stop, for all."""
     interruption = _Interruption(world)
     with interruption.listening():
-        follow(world, lambda: interruption.wanted)
+        join_run(world, lambda: interruption.wanted)
     return INTERRUPTED if interruption.wanted else 0
 
 

@@ -1,24 +1,41 @@
 """The processes that work together, and what they tell each other."""
 
 import contextlib
-import io
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
+import safetensors.torch
 import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.nn import functional as F
 
-from cagat.distributed.traffic import Traffic
 from cagat.distributed.watch import Watch
 from cagat.errors import ConfigError
 
 T = TypeVar("T")
 
 _START = "Start with torchrun, which sets them all; or, to train alone, unset RANK and WORLD_SIZE."
+
+
+@dataclass
+class Traffic:
+    """Bytes that one process has handed over.
+
+    Attributes:
+        halo: Sent to other processes as rows of nodes that they hold as halo, or as the gradients of such rows.
+        reduced: Put into sums over all processes. What a sum sends depends on the backend; a ring sends a little less
+            than twice as much.
+    """
+
+    halo: int = 0
+    reduced: int = 0
+
+    def __sub__(self, other: "Traffic") -> "Traffic":
+        return Traffic(self.halo - other.halo, self.reduced - other.reduced)
 
 
 @dataclass
@@ -83,16 +100,26 @@ class World:
         return f"cuda:{local}"
 
     def share(self, value: T | None) -> T:
-        """What the first process has, for all: numbers, texts, tensors, and lists, tuples and dicts of them."""
+        """What the first process has, for all: any JSON value."""
         if self.size == 1:
             return value  # type: ignore[return-value]
-        packed = _packed(value) if self.is_first else torch.empty(0, dtype=torch.uint8)
-        size = torch.tensor([packed.numel()])
-        dist.broadcast(size, src=0)
-        packed = packed if self.is_first else torch.empty(int(size), dtype=torch.uint8)
-        dist.broadcast(packed, src=0)
-        shared: T = _unpacked(packed)
+        shared: T = json.loads(self._share_bytes(json.dumps(value).encode()))
         return shared
+
+    def share_tensors(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The tensors that the first process has, for all; the other processes may give none."""
+        if self.size == 1:
+            return dict(tensors)
+        content = safetensors.torch.save(dict(tensors)) if self.is_first else b""
+        return safetensors.torch.load(self._share_bytes(content))
+
+    def _share_bytes(self, content: bytes) -> bytes:
+        # Not by torch's own way of sending objects, which unpickles whatever arrives.
+        size = torch.tensor([len(content)])
+        dist.broadcast(size, src=0)
+        sent = _bytes_tensor(content) if self.is_first else torch.empty(int(size), dtype=torch.uint8)
+        dist.broadcast(sent, src=0)
+        return sent.numpy().tobytes()
 
     def any(self, wish: bool) -> bool:
         """Whether any process wishes it; all get the same answer."""
@@ -132,16 +159,16 @@ class World:
         return arrived
 
     def all_of(self, value: T) -> list[T]:
-        """The values of all processes, in their order; what they may be, :meth:`share` says."""
+        """The JSON values of all processes, in their order."""
         if self.size == 1:
             return [value]
-        packed = _packed(value)
+        packed = _bytes_tensor(json.dumps(value).encode())
         sizes = [torch.empty(1, dtype=torch.long) for _ in range(self.size)]
         dist.all_gather(sizes, torch.tensor([packed.numel()]))
-        # All parts must be equally long.
-        parts = [torch.empty(int(max(sizes)), dtype=torch.uint8) for _ in range(self.size)]
-        dist.all_gather(parts, F.pad(packed, (0, parts[0].numel() - packed.numel())))
-        return [_unpacked(part[: int(size)]) for part, size in zip(parts, sizes, strict=True)]
+        # All tensors that are gathered must be equally long.
+        gathered = [torch.empty(int(max(sizes)), dtype=torch.uint8) for _ in range(self.size)]
+        dist.all_gather(gathered, F.pad(packed, (0, gathered[0].numel() - packed.numel())))
+        return [json.loads(one[: int(size)].numpy().tobytes()) for one, size in zip(gathered, sizes, strict=True)]
 
     def to_first(self, rows: Tensor, counts: list[int]) -> Tensor | None:
         """The rows of all processes one after the other, in the first process; in the others, nothing."""
@@ -161,15 +188,8 @@ class World:
         return replace(self.traffic)
 
 
-def _packed(value: Any) -> Tensor:
-    """A value as bytes. torch's own way of sending objects unpickles whatever arrives; this one builds plain values."""
-    stream = io.BytesIO()
-    torch.save(value, stream)
-    return torch.frombuffer(bytearray(stream.getvalue()), dtype=torch.uint8)
-
-
-def _unpacked(packed: Tensor) -> Any:
-    return torch.load(io.BytesIO(packed.numpy().tobytes()), weights_only=True)
+def _bytes_tensor(content: bytes) -> Tensor:
+    return torch.frombuffer(bytearray(content), dtype=torch.uint8)
 
 
 def _require_torchrun() -> None:

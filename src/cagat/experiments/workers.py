@@ -15,7 +15,7 @@ import torch
 
 from cagat.errors import CagatError
 from cagat.experiments.jobs import Job, JobStore
-from cagat.training.freed_memory import keep_freed_memory
+from cagat.training.compute import keep_freed_memory
 
 _POLL_SECONDS = 0.5
 _PARENT_POLL_SECONDS = 2.0

@@ -1,21 +1,19 @@
 """Fitting a model to the labels of a few nodes, and runs of it that can be interrupted at any moment."""
 
 from cagat.settings import FitOptions, TrainConfig
-from cagat.training.early_stopping import EarlyStopping
-from cagat.training.fit import FitResult, fit
-from cagat.training.follower import follow
+from cagat.training.epoch_plan import EpochPlan, FullBatch, accuracy_of
 from cagat.training.outputs import RunResult
-from cagat.training.plans.full_batch import accuracy_of
-from cagat.training.run import Run
+from cagat.training.run import Run, join_run
 from cagat.training.trained_run import TrainedRun
-from cagat.training.trainer import DivergedError, Epoch, Trainer, accuracy
+from cagat.training.trainer import DivergedError, Epoch, FitResult, Trainer, accuracy, fit
 
 __all__ = [
     "DivergedError",
-    "EarlyStopping",
     "Epoch",
+    "EpochPlan",
     "FitOptions",
     "FitResult",
+    "FullBatch",
     "Run",
     "RunResult",
     "TrainConfig",
@@ -24,5 +22,5 @@ __all__ = [
     "accuracy",
     "accuracy_of",
     "fit",
-    "follow",
+    "join_run",
 ]

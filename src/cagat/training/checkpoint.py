@@ -1,59 +1,129 @@
-"""Checkpoints: what a run needs to go on, sealed against damage."""
+"""Checkpoints: the state of a run, to go on from after an interruption."""
 
 import contextlib
-import io
+import logging
+import math
 import os
-import zipfile
+import time
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from cagat import __version__
 from cagat.errors import CagatError, DamagedFileError
-from cagat.files import atomic_write, disk_errors, open_regular, size_of
-from cagat.memory import require_memory
-from cagat.training.checkpoint_program import check_program
-from cagat.zip_seal import ends_in_a_seal, opened, sealed
+from cagat.files import disk_errors
+from cagat.safetensors_file import read_tensors, write_tensors
+from cagat.settings import TrainConfig
+from cagat.training.run_directory import RunDirectory, RunError
+from cagat.training.trainer import Trainer
 
-# The file, the archive without its seal, the archive as checked, and what torch makes of it.
-_MEMORY = 4
+_logger = logging.getLogger(__name__)
 
+# At most this share of the time is spent on saving.
+_SAVING_SHARE = 0.05
 
-def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
-    """Write a checkpoint whole or not at all, and keep the one before it as `previous(path)`."""
-    buffer = io.BytesIO()
-    torch.save(state, buffer)
-    content = sealed(buffer.getvalue())  # What torch.save writes is a zip archive.
-    # A damaged one does not take the place of the good one before it.
-    if _is_whole(path):
-        with disk_errors(previous(path)):
-            _keep(path, previous(path))
-    atomic_write(path, content)
+# When a run ends may be changed when it is resumed; the graph is known by its digest, wherever it lies.
+_MAY_CHANGE = {"epochs", "patience", "tensorboard", "data_dir", "dataset"}
 
 
-def load_checkpoint(path: Path) -> dict[str, Any]:
-    """Read a checkpoint; nothing in it can be executed.
+class Checkpoints:
+    """Saves and loads the state of a run, and knows when it is time to save again.
 
-    Raises:
-        DamagedFileError: The file is not as it was written.
-        OutOfMemoryError: It is too large.
+    Args:
+        directory: Of the run.
+        config: Of the run; what its bits depend on may not change.
+        graph: The digest of what it is trained on.
+
+    Attributes:
+        seconds: How long training had taken at the last checkpoint.
+        epoch: The number of epochs it had done.
     """
-    # The seal is checked first, so that nothing damaged ever reaches the unpickler.
-    archive = opened(_content(path))
-    if archive is None:
-        raise _damaged(path)
-    try:
-        checked = _as_checked(archive)
-    except Exception as error:  # Whatever an archive or a program that is none makes Python raise.
-        raise DamagedFileError(f"{path}: is no checkpoint of cagat ({error}).") from error
-    try:
-        state = torch.load(io.BytesIO(checked), map_location="cpu", weights_only=True)
-    except Exception as error:  # Whatever a hostile file with the right seal makes torch raise; nothing of it runs.
-        # What torch says is not told: it advises to read the file without care.
-        raise DamagedFileError(f"{path}: is no checkpoint of cagat (it holds more than numbers and texts).") from error
-    if not isinstance(state, dict):
-        raise DamagedFileError(f"{path}: is no checkpoint of cagat (it holds a {type(state).__name__}).")
-    return state
+
+    def __init__(self, directory: RunDirectory, config: TrainConfig, graph: str) -> None:
+        self.seconds = 0.0
+        self.epoch = 0
+        self._directory = directory
+        self._decisive = {key: value for key, value in config.values().items() if key not in _MAY_CHANGE}
+        self._graph = graph
+        self._saved_at = time.perf_counter()
+        self._took = 0.0
+        self._last_is_good = False
+
+    def due(self, every: float) -> bool:
+        """Whether so many seconds have passed, or more where saving would else take too large a share of the time."""
+        wait = every and max(every, self._took / _SAVING_SHARE)
+        return time.perf_counter() - self._saved_at > wait
+
+    def save(self, trainer: Trainer, seconds: float) -> None:
+        """Write a checkpoint whole or not at all, and keep the one before it as `previous(path)`."""
+        started, path = time.perf_counter(), self._directory.checkpoint
+        # One that could not be loaded does not take the place of the good one before it.
+        if self._last_is_good:
+            with disk_errors(previous(path)):
+                _keep(path, previous(path))
+        tensors = {name: tensor.detach().cpu().numpy() for name, tensor in trainer.state_dict().items()}
+        metadata = {"config": self._decisive, "graph": self._graph, "seconds": seconds, "versions": _versions()}
+        write_tensors(path, tensors, metadata)
+        self._last_is_good = True
+        self.seconds, self.epoch = seconds, len(trainer.history)
+        self._saved_at = time.perf_counter()
+        self._took = self._saved_at - started
+
+    def load(self, trainer: Trainer) -> bool:
+        """Put a trainer into the state that was saved last, if there is one.
+
+        Raises:
+            RunError: The configuration or the graph is not that of the saved state.
+            DamagedFileError: Neither the last state nor the one before it can be read, or is one of this run.
+        """
+        path = self._directory.checkpoint
+        if not path.exists() and not previous(path).exists():
+            if self._directory.config.exists():
+                _logger.warning("%s: there is no checkpoint, so the run starts from the beginning.", path)
+            return False
+        try:
+            self._load(path, trainer)
+            self._last_is_good = True
+        except DamagedFileError as error:
+            if not previous(path).exists():
+                raise
+            self._load(previous(path), trainer)
+            _logger.warning("%s Going on from the one before it, %s.", error, previous(path).name)
+        return True
+
+    def _load(self, path: Path, trainer: Trainer) -> None:
+        tensors, found = read_tensors(path)
+        try:
+            self._require_same(found["config"], found["graph"])
+            if not 0 <= found["seconds"] < math.inf:
+                raise ValueError("the seconds it took are no number")
+            trainer.load_state_dict({name: torch.from_numpy(tensor) for name, tensor in tensors.items()})
+        except CagatError:
+            raise
+        except Exception as error:  # Whatever another form than ours makes torch and Python raise.
+            reason = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+            raise DamagedFileError(
+                f"{path}: is no checkpoint of this run ({reason}). Put the right one back, or start a new run: "
+                "cagat train --config CONFIG --out OTHER"
+            ) from error
+        if found.get("versions") != _versions():
+            _logger.warning("The run was started with %s: bits may differ from here on.", found.get("versions"))
+        self.seconds, self.epoch = found["seconds"], len(trainer.history)
+
+    def _require_same(self, config: dict[str, Any], graph: str) -> None:
+        for key in self._decisive | dict.fromkeys(config):
+            value, was = self._decisive.get(key), config.get(key)
+            if value != was:
+                raise RunError(
+                    f"{self._directory.config}: {key} is {value!r} now, but was {was!r} when the run was started. Put "
+                    "it back, or start a new run: cagat train --config CONFIG --out OTHER"
+                )
+        if graph != self._graph:
+            raise RunError(
+                f"{self._directory.path}: the graph is not the one that the run was started with. Bring that back, or "
+                "start a new run."
+            )
 
 
 def previous(path: Path) -> Path:
@@ -64,57 +134,14 @@ def previous(path: Path) -> Path:
 def _keep(path: Path, kept: Path) -> None:
     """Give the file a second name, so that there is no moment without a file of the first."""
     link = kept.with_name(f".{kept.name}.part")
-    with contextlib.suppress(FileNotFoundError):
-        link.unlink()
-    try:
-        os.link(path, link)
-    except OSError:  # A file system without hard links.
-        link.write_bytes(path.read_bytes())
-    os.replace(link, kept)
+    link.unlink(missing_ok=True)
+    with contextlib.suppress(FileNotFoundError):  # Somebody removed it; nothing is lost but that.
+        try:
+            os.link(path, link)
+        except OSError:  # A file system without hard links.
+            link.write_bytes(path.read_bytes())
+        os.replace(link, kept)
 
 
-def _content(path: Path) -> bytes:
-    try:
-        with open_regular(path) as stream:
-            if not ends_in_a_seal(stream):
-                raise _damaged(path)
-            size = size_of(stream)
-            require_memory(_MEMORY * size, f"{path}: reading it", "Use a machine with more memory.")
-            stream.seek(0)
-            return stream.read(size)
-    except OSError as error:
-        raise DamagedFileError(f"{path}: cannot be read ({error.strerror}).") from error
-
-
-def _is_whole(path: Path) -> bool:
-    try:
-        return opened(_content(path)) is not None
-    except CagatError:
-        return False
-
-
-def _damaged(path: Path) -> DamagedFileError:
-    return DamagedFileError(f"{path}: is damaged or cut short, its digest does not fit.")
-
-
-def _as_checked(archive: bytes) -> bytes:
-    """The archive written anew, so that torch reads just what is looked at here: no more than the file itself has.
-
-    torch would unpack compressed members, of which a small file can hold gigabytes, but never writes any.
-    """
-    written = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(archive)) as given, zipfile.ZipFile(written, "w", zipfile.ZIP_STORED) as checked:
-        members = given.infolist()
-        if any(member.compress_type != zipfile.ZIP_STORED for member in members):
-            raise ValueError("a member of the archive is compressed, which cagat never does")
-        if sum(member.file_size for member in members) > len(archive):
-            raise ValueError("the archive says that it holds more than the file")
-        if len({member.filename for member in members}) != len(members):
-            raise ValueError("a member of the archive is there twice")
-        for member in members:
-            content = given.read(member)
-            # torch takes the program by this name, in small letters or capitals.
-            if member.filename.lower().endswith("data.pkl"):
-                check_program(content)
-            checked.writestr(zipfile.ZipInfo(member.filename), content)
-    return written.getvalue()
+def _versions() -> dict[str, str]:
+    return {"cagat": __version__, "torch": str(torch.__version__)}

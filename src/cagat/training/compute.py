@@ -1,13 +1,18 @@
-"""Where and with how many threads a run computes."""
+"""Where a run computes: device, threads, random numbers, memory."""
 
 import contextlib
+import ctypes
 import os
+import sys
 from collections.abc import Iterator
 
 import torch
 
 from cagat.errors import ConfigError
 from cagat.kernels import set_kernel_threads
+
+# glibc's names for what mallopt can set (malloc.h), and the values that keep freed memory.
+_MALLOPT = {"M_MMAP_MAX": (-4, 0), "M_TRIM_THRESHOLD": (-1, -1), "M_TOP_PAD": (-2, 2**28)}
 
 
 def chosen_device(name: str | None) -> str:
@@ -23,7 +28,7 @@ def chosen_device(name: str | None) -> str:
 
 
 @contextlib.contextmanager
-def random_numbers_of_its_own(device: torch.device) -> Iterator[None]:
+def own_random_numbers(device: torch.device) -> Iterator[None]:
     """Leave the caller's random numbers as they were, whatever is drawn meanwhile."""
     with torch.random.fork_rng(devices=[] if device.type == "cpu" else [device], device_type=device.type):
         yield
@@ -52,3 +57,17 @@ def computing(threads: int, deterministic: bool) -> Iterator[None]:
         torch.set_num_threads(before)
         set_kernel_threads(None)
         torch.use_deterministic_algorithms(strict)
+
+
+def keep_freed_memory() -> None:
+    """Let the C library keep large blocks that are freed, where it is glibc; elsewhere nothing happens.
+
+    Otherwise every tensor above 32 MB is given back to the operating system and taken anew in each epoch, with a page
+    fault for every 4 kB. Only for processes of our own: a library must not decide this for its callers.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    library = ctypes.CDLL(None)
+    if hasattr(library, "gnu_get_libc_version"):
+        for parameter, value in _MALLOPT.values():
+            library.mallopt(parameter, value)

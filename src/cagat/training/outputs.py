@@ -1,21 +1,27 @@
 """What a run leaves for people: weights, predictions, curves and the result."""
 
 import json
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 from torch.nn import functional as F
 
+from cagat.errors import CagatError
 from cagat.files import atomic_write, read_bounded
+from cagat.safetensors_file import is_intact
 from cagat.settings import TrainConfig
-from cagat.training.curves import draw_curves
-from cagat.training.plans.full_batch import accuracy_of
+from cagat.style import BLUE, GREY, ORANGE
+from cagat.training.epoch_plan import accuracy_of
 from cagat.training.predictions import Predictions
 from cagat.training.problem import Problem
 from cagat.training.run_directory import RunDirectory
-from cagat.training.trainer import Trainer
-from cagat.training.weights_file import Description, weights_are_whole, write_weights
+from cagat.training.trainer import Epoch, Trainer
+from cagat.training.weights_file import Description, write_weights
 
 _LARGEST_RESULT = 100_000
 
@@ -39,24 +45,18 @@ class RunResult:
     seconds: float
     run_dir: str
 
-    @property
-    def is_sound(self) -> bool:
-        """Whether the numbers are numbers, as they need not be in a file."""
-        numbers = [self.seed, self.epochs, self.best_epoch, self.val_loss, self.val_accuracy, self.seconds]
-        numbers += [number for number in (self.test_accuracy, self.labels_per_class) if number is not None]
-        return all(isinstance(number, (int, float)) for number in numbers)
-
 
 def write_outputs(
     directory: RunDirectory, config: TrainConfig, problem: Problem, trainer: Trainer, seconds: float
 ) -> RunResult:
     """Put the best weights back and write their files; those of a run that goes on later are written again then."""
     finished = trainer.finished
-    logits, report = last_words(trainer)
+    logits, report = finish(trainer)
     graph, best = problem.graph, trainer.best
     assert logits is not None, "the process that writes has the logits"
     assert best is not None
     assert problem.split is not None
+    assert config.feature_norm is not None
     val = problem.part("val")
     # Of a finished run, and of no other, the labels of test nodes are looked at.
     result = RunResult(
@@ -72,7 +72,16 @@ def write_outputs(
         seconds=round(seconds, 3),
         run_dir=str(directory.path),
     )
-    write_weights(directory.model, trainer.model, _description(config, problem))
+    description = Description(
+        model=config.model,
+        hyperparameters=config.hyperparameters(),
+        in_channels=graph.x.shape[1],
+        classes=list(graph.class_names),
+        features=list(graph.feature_names) or None,
+        feature_norm=config.feature_norm,
+        graph=problem.fingerprint(),
+    )
+    write_weights(directory.model, trainer.model, description)
     Predictions.from_logits(logits, graph, graph.class_names, problem.split).write(directory.predictions)
     draw_curves(trainer.history, best.number, directory.curves)
     if report is not None:
@@ -82,33 +91,78 @@ def write_outputs(
     return result
 
 
-def last_words(trainer: Trainer) -> tuple[Tensor | None, dict[str, Any] | None]:
-    """Put the best weights back; the logits, and what there is to say about processes. All of them must call it."""
+def finish(trainer: Trainer) -> tuple[Tensor | None, dict[str, Any] | None]:
+    """Put the best weights back; the logits, and the report on processes. All processes must call it."""
     trainer.finish()
     return trainer.logits(), trainer.plan.report()
 
 
 def read_result(directory: RunDirectory) -> RunResult | None:
     """The result of a finished run, if all its files are there and whole; they are written again otherwise."""
-    files = (directory.predictions, directory.curves)
-    if not all(path.exists() for path in files) or not weights_are_whole(directory.model):
+    files = (directory.predictions, directory.curves, directory.model_checksum)
+    if not all(path.exists() for path in files) or not is_intact(directory.model):
         return None
     try:
         found: dict[str, Any] = json.loads(read_bounded(directory.result, _LARGEST_RESULT))
         result = RunResult(**found | {"run_dir": str(directory.path)})
-        return result if result.is_sound else None
     except (OSError, ValueError, TypeError, RecursionError):
         return None
+    numbers = [result.seed, result.epochs, result.best_epoch, result.val_loss, result.val_accuracy, result.seconds]
+    numbers += [number for number in (result.test_accuracy, result.labels_per_class) if number is not None]
+    return result if all(isinstance(number, (int, float)) for number in numbers) else None
 
 
-def _description(config: TrainConfig, problem: Problem) -> Description:
-    assert config.feature_norm is not None
-    return Description(
-        model=config.model,
-        hyperparameters=config.hyperparameters(),
-        in_channels=problem.graph.x.shape[1],
-        classes=list(problem.graph.class_names),
-        features=list(problem.graph.feature_names) or None,
-        feature_norm=config.feature_norm,
-        graph=problem.fingerprint(),
-    )
+def draw_curves(history: list[Epoch], best_epoch: int, path: Path) -> None:
+    """Draw losses and validation accuracy over the epochs, with the best epoch marked, as PNG."""
+    # Not pyplot, which has state of its own and looks for a display.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    validated = not all(math.isnan(epoch.val_accuracy) for epoch in history)
+    losses, *others = figure.subplots(1, 1 + validated, squeeze=False)[0]
+    numbers = [epoch.number for epoch in history]
+    # A single epoch is a point, not a line.
+    style = {"marker": "o"} if len(history) == 1 else {"linewidth": 1.3}
+    losses.plot(numbers, [epoch.loss for epoch in history], color=BLUE, label="training", **style)
+    losses.plot(numbers, [epoch.val_loss for epoch in history], color=ORANGE, label="validation", **style)
+    losses.set(title="Loss", xlabel="epoch")
+    for axes in others:
+        axes.plot(numbers, [epoch.val_accuracy for epoch in history], color=ORANGE, label="validation", **style)
+        axes.set(title="Validation accuracy", xlabel="epoch")
+        axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    for axes in (losses, *others):
+        axes.axvline(best_epoch, color=GREY, linestyle=":", linewidth=1, label=f"best: epoch {best_epoch}")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False)
+    atomic_write(path, FigureCanvasAgg(figure).print_png)
+
+
+@contextmanager
+def tensorboard_log(directory: Path | None, epochs_done: int) -> Iterator[Callable[[Epoch], None]]:
+    """A function that writes an epoch where TensorBoard finds it, or nowhere; epochs not done yet are forgotten.
+
+    Raises:
+        CagatError: TensorBoard is wanted, but not installed.
+    """
+    if directory is None:
+        yield lambda epoch: None
+        return
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise CagatError(
+            "--tensorboard needs the package tensorboard. Install it with: pip install 'cagat[tensorboard]'"
+        ) from error
+    with SummaryWriter(str(directory), purge_step=epochs_done + 1) as writer:
+
+        def log(epoch: Epoch) -> None:
+            writer.add_scalar("loss/train", epoch.loss, epoch.number)
+            writer.add_scalar("loss/val", epoch.val_loss, epoch.number)
+            if not math.isnan(epoch.val_accuracy):
+                writer.add_scalar("accuracy/val", epoch.val_accuracy, epoch.number)
+
+        yield log

@@ -1,10 +1,14 @@
-"""What a model says about each node."""
+"""What a trained model says about each node, how right it is, and files of that."""
 
 import logging
-from dataclasses import dataclass
+import re
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 from torch import Tensor
@@ -14,9 +18,12 @@ from cagat.data.graph import SPLIT_NAMES
 from cagat.data.splits import Split
 from cagat.errors import ConfigError
 from cagat.files import atomic_write
-from cagat.training.spreadsheet_texts import without_formulas
 
 _logger = logging.getLogger(__name__)
+
+# What spreadsheets compute begins with one of these; a plain number, which may begin with a sign, is only a number.
+_FORMULA = r"^[=+\-@\t\r\n|%]"
+_NUMBER = r"^[+\-]?[0-9]+(\.[0-9]+)?([eE][+\-]?[0-9]+)?$"
 
 
 @dataclass(frozen=True)
@@ -45,7 +52,7 @@ class Predictions:
         return cls(list(graph.node_names), list(classes), logits.detach().cpu().double().softmax(dim=1), parts)
 
     def table(self) -> pa.Table:
-        """One row a node: `node`, `predicted`, `probability_CLASS` of each class, `split`."""
+        """One row per node: `node`, `predicted`, `probability_CLASS` of each class, `split`."""
         best = self.probabilities.argmax(dim=1).tolist()
         columns = {"node": self.nodes, "predicted": [self.classes[number] for number in best]}
         shares = {
@@ -58,10 +65,91 @@ class Predictions:
         write_table(self.table(), path)
 
 
+@dataclass(frozen=True)
+class Embeddings:
+    """The hidden representation of all nodes of a graph.
+
+    Attributes:
+        nodes: The names of the nodes.
+        vectors: Shape `(nodes, units)`.
+    """
+
+    nodes: list[str]
+    vectors: Tensor
+
+    @staticmethod
+    def require_name(path: Path) -> None:
+        """Raise unless the file's name ends in something that can be written."""
+        if path.suffix not in (".npz", ".parquet"):
+            raise ConfigError(f"{path}: the file must end in .npz or .parquet.")
+
+    def write(self, path: Path) -> None:
+        """Write the vectors, by the end of the file's name as NumPy's arrays or as Parquet."""
+        self.require_name(path)
+        vectors = self.vectors.cpu().numpy()
+        if path.suffix == ".npz":
+            names = np.array(self.nodes, dtype=np.str_)
+            atomic_write(path, lambda stream: np.savez_compressed(stream, nodes=names, embedding=vectors))
+            return
+        columns = {f"unit_{number}": vectors[:, number] for number in range(vectors.shape[1])}
+        write_table(pa.table({"node": self.nodes, **columns}), path)
+
+
+class ClassScore(NamedTuple):
+    """A class among the test nodes: how many are of it, how many of them were found, how many called so are right."""
+
+    name: str
+    nodes: int
+    recall: float | None
+    precision: float | None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How right a model is. This, and nothing before it, looks at the labels of test nodes.
+
+    Attributes:
+        accuracy: The share of right predictions in each part that has nodes.
+        sizes: The number of nodes of each part.
+        classes: The test nodes, class by class.
+    """
+
+    accuracy: dict[str, float]
+    sizes: dict[str, int]
+    classes: list[ClassScore]
+
+    @classmethod
+    def of(cls, logits: Tensor, graph: Data, split: Split) -> "Evaluation":
+        """Compare logits with labels."""
+        predicted = logits.argmax(dim=1).cpu()
+        right = predicted == graph.y
+        nodes = {part: getattr(split, part) for part in SPLIT_NAMES if len(getattr(split, part))}
+        accuracy = {part: right[members].double().mean().item() for part, members in nodes.items()}
+        truth, called = graph.y[split.test], predicted[split.test]
+        classes = []
+        for number, name in enumerate(graph.class_names):
+            hits = int(((truth == number) & (called == number)).sum())
+            members, named = int((truth == number).sum()), int((called == number).sum())
+            classes.append(
+                ClassScore(name, members, hits / members if members else None, hits / named if named else None)
+            )
+        return cls(accuracy, {part: len(members) for part, members in nodes.items()}, classes)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self) | {"classes": [score._asdict() for score in self.classes]}
+
+
+def require_table_name(path: Path) -> None:
+    """Raise unless the file's name ends in something that can be written."""
+    if path.suffix not in (".csv", ".parquet"):
+        raise ConfigError(f"{path}: the file must end in .csv or .parquet.")
+
+
 def write_table(table: pa.Table, path: Path) -> None:
     """Write a table as CSV or Parquet, by the end of the file's name.
 
-    In a CSV, texts that a spreadsheet would compute get an apostrophe before them, and that is said; a Parquet file,
+    In a CSV, texts that a spreadsheet would compute get an apostrophe before them, with a warning; a Parquet file,
     which no spreadsheet opens by itself, keeps them as they are.
     """
     require_table_name(path)
@@ -77,7 +165,22 @@ def write_table(table: pa.Table, path: Path) -> None:
     atomic_write(path, lambda stream: pyarrow.csv.write_csv(plain, stream))
 
 
-def require_table_name(path: Path) -> None:
-    """Raise unless the file's name ends in something that can be written."""
-    if path.suffix not in (".csv", ".parquet"):
-        raise ConfigError(f"{path}: the file must end in .csv or .parquet.")
+def without_formulas(table: pa.Table) -> tuple[pa.Table, int]:
+    """Put an apostrophe before each text that begins as a formula does, and count the texts.
+
+    Names of nodes and classes come from anybody's files, and a CSV is opened by double click.
+    """
+    changed = 0
+    for number, field in enumerate(table.schema):
+        if not pa.types.is_string(field.type):
+            continue
+        column: Any = table.column(number)
+        risky = pc.and_(
+            pc.match_substring_regex(column, _FORMULA), pc.invert(pc.match_substring_regex(column, _NUMBER))
+        )
+        if count := pc.sum(risky).as_py() or 0:
+            marked = pc.binary_join_element_wise(pa.scalar("'"), column, "")
+            table = table.set_column(number, field, pc.if_else(risky, marked, column))
+            changed += count
+    names = ["'" + name if re.match(_FORMULA, name) else name for name in table.column_names]
+    return table.rename_columns(names), changed

@@ -29,8 +29,8 @@ class Problem:
     Attributes:
         graph: The graph as it was loaded.
         split: The parts; ``None`` if the graph is only to be labelled.
-        labels: Training nodes a class; ``None`` if the split came with the graph.
-        val_labels: Validation nodes a class; likewise.
+        labels: Training nodes per class; ``None`` if the split came with the graph.
+        val_labels: Validation nodes per class; likewise.
     """
 
     graph: Data
@@ -95,7 +95,10 @@ def load_graph(dataset: str, data_dir: str | None) -> Data:
     if getattr(graph, "edge_attr", None) is not None:
         _logger.info("The graph has edge features, which cagat train does not use; CaGATConv does, with edge_dim.")
     # Three bytes in four of a sparse matrix are indices, so that it must be emptier than this to be worth it.
-    return graph if graph.x.values().numel() < 0.25 * graph.x.numel() else _with_dense_features(graph)
+    if graph.x.values().numel() >= 0.25 * graph.x.numel():
+        graph = graph.clone()
+        graph.x = graph.x.to_dense()
+    return graph
 
 
 def fresh_model(config: TrainConfig, graph: Data, device: torch.device) -> tuple[NodeClassifier, tuple[Any, ...]]:
@@ -121,7 +124,38 @@ def inputs_for(
     return (SparseFeatures.from_tensor(x.to(device)) if model.takes_sparse else x.to_dense().to(device)), *edges
 
 
-def _with_dense_features(graph: Data) -> Data:
+def with_features(graph: Data, names: list[str] | None, count: int) -> Data:
+    """The graph with its features in the order in which a model was trained on them.
+
+    Features that have names are found by them; one that no node of the new graph has is 0 everywhere.
+
+    Args:
+        graph: The new graph.
+        names: The names of the features that the model was trained on, if they had any.
+        count: Their number.
+
+    Raises:
+        DatasetError: The graph has a feature that the model does not know; or, without names, another number of them.
+    """
+    given = list(graph.feature_names)
+    if not names or not given:
+        if graph.x.shape[1] != count:
+            raise DatasetError(
+                f"{graph.name}: has {graph.x.shape[1]} features, but the model was trained on {count}. Give the graph "
+                "the same features, in the same order."
+            )
+        return graph
+    if given == names:
+        return graph
+    column = {name: number for number, name in enumerate(names)}
+    for name in given:
+        if name not in column:
+            raise DatasetError(
+                f"{graph.name}: has a feature {name!r}, which the model was not trained with. Leave it out, or "
+                "train on a graph that has it."
+            )
+    columns = torch.tensor([column[name] for name in given])
     graph = graph.clone()
-    graph.x = graph.x.to_dense()
+    dense = graph.x.to_dense()
+    graph.x = dense.new_zeros(dense.shape[0], count).index_copy(1, columns, dense)
     return graph

@@ -1,7 +1,8 @@
 """A run from its configuration to its files, resumable at any moment."""
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
@@ -12,16 +13,14 @@ from cagat.distributed import World
 from cagat.errors import ConfigError
 from cagat.files import WriteError, atomic_write, disk_errors
 from cagat.settings import TrainConfig
-from cagat.training.compute import chosen_device, computing, random_numbers_of_its_own
+from cagat.training.checkpoint import Checkpoints
+from cagat.training.compute import chosen_device, computing, own_random_numbers
 from cagat.training.config_file import config_text, read_config
-from cagat.training.follower import Beginning
-from cagat.training.outputs import RunResult, read_result, write_outputs
+from cagat.training.make_trainer import make_trainer
+from cagat.training.outputs import RunResult, finish, read_result, tensorboard_log, write_outputs
 from cagat.training.problem import Problem
 from cagat.training.run_directory import RunDirectory, RunError, metrics_line
-from cagat.training.saved_state import SavedState
-from cagat.training.scalars import Scalars
 from cagat.training.trainer import DivergedError, Epoch, Trainer
-from cagat.training.trainer_for import trainer_for
 
 
 class Run:
@@ -56,8 +55,8 @@ class Run:
         directory = RunDirectory(out)
         directory.require_free()
         data_dir = config.data_dir and str(Path(config.data_dir).absolute())
-        places = {"dataset": _wherever_started(config.dataset), "data_dir": data_dir}
-        return cls(directory, config.model_copy(update=places), resumed=False)
+        absolute = {"dataset": _wherever_started(config.dataset), "data_dir": data_dir}
+        return cls(directory, config.model_copy(update=absolute), resumed=False)
 
     @classmethod
     def resume(
@@ -70,6 +69,7 @@ class Run:
             ConfigError: It shall be less patient than was planned.
         """
         directory = RunDirectory(path)
+        directory.require_readable()
         if not directory.config.exists():
             raise RunError(f"{path}: there is no run to resume. Start one with: cagat train --out {path}")
         planned = TrainConfig.from_values(read_config(directory.config))
@@ -95,90 +95,126 @@ class Run:
             on_epoch: Called after each epoch.
             should_stop: Asked after each epoch whether to stop for now.
             world: The processes that share the work, of which this is the first; the others
-                :func:`~cagat.training.follow`.
+                :func:`~cagat.training.join_run`.
 
         Raises:
             CagatError: The graph, the model or the directory cannot be used, or the loss is no longer a number.
         """
-        assert self.config.threads is not None
-        assert self.config.device is not None
         world = world or World()
-        device = torch.device(world.device(self.config.device))
-        with (
-            self.directory.locked(),
-            computing(self.config.threads, self.config.deterministic),
-            random_numbers_of_its_own(device),
-        ):
+        with self.directory.locked(), _computing(self.config, world) as device:
             if not self._resumed:
                 self.directory.require_free()
             world.share(self.config.values())
             problem = Problem.load(self.config)
             sizes = {"labels": problem.labels, "val_labels": problem.val_labels}
             self.config = self.config.model_copy(update=sizes)
-            trainer = trainer_for(self.config, problem, device, world)
-            state = SavedState(self.directory, self.config, problem.fingerprint())
-            loaded = state.load(trainer)
+            trainer = make_trainer(self.config, problem, device, world)
+            checkpoints = Checkpoints(self.directory, self.config, problem.fingerprint())
+            loaded = checkpoints.load(trainer)
             if len(trainer.history) > trainer.options.epochs:
                 raise ConfigError(
                     f"{self.directory.path}: {len(trainer.history)} epochs are done already, but "
                     f"epochs={trainer.options.epochs} was asked for. Ask for as many or more."
                 )
-            with Scalars.open(
-                self.directory.tensorboard if self.config.tensorboard else None, len(trainer.history)
-            ) as scalars:
+            events = self.directory.tensorboard if self.config.tensorboard else None
+            with tensorboard_log(events, len(trainer.history)) as log:
                 # Only now, when all that can be refused has been: what has a configuration can be resumed.
                 atomic_write(self.directory.config, _config_text(self.config))
-                known = read_result(self.directory) if trainer.finished else None
-                world.share(tuple(Beginning(trainer.state_dict() if loaded else None, known is not None)))
-                if known is not None:
-                    # They may have been damaged since.
-                    self.directory.rewrite_metrics(trainer.history)
-                    return known
-                self.directory.result.unlink(missing_ok=True)
+                result = read_result(self.directory) if trainer.finished else None
+                _share_start(world, trainer, loaded, result is not None)
+                # A run that was killed may have got further than its checkpoint.
                 self.directory.rewrite_metrics(trainer.history)
+                if result is not None:
+                    return result
+                self.directory.result.unlink(missing_ok=True)
                 if not loaded:
-                    state.save(trainer, 0.0)
-                self._go_on(problem, trainer, state, scalars, on_epoch, lambda: world.any(should_stop()))
-            return write_outputs(self.directory, self.config, problem, trainer, state.seconds)
+                    checkpoints.save(trainer, 0.0)
 
-    def _go_on(
+                def after_epoch(epoch: Epoch) -> None:
+                    log(epoch)
+                    if on_epoch is not None:
+                        on_epoch(epoch, trainer)
+
+                self._run_epochs(problem, trainer, checkpoints, after_epoch, lambda: world.any(should_stop()))
+            return write_outputs(self.directory, self.config, problem, trainer, checkpoints.seconds)
+
+    def _run_epochs(
         self,
         problem: Problem,
         trainer: Trainer,
-        state: SavedState,
-        scalars: Scalars,
-        on_epoch: Callable[[Epoch, Trainer], None] | None,
+        checkpoints: Checkpoints,
+        after_epoch: Callable[[Epoch], None],
         should_stop: Callable[[], bool],
     ) -> None:
-        started, before = time.perf_counter(), state.seconds
-        seconds = before
+        started = time.perf_counter() - checkpoints.seconds
+        seconds = checkpoints.seconds
         try:
             with disk_errors(self.directory.metrics), self.directory.metrics.open("a", encoding="utf-8") as metrics:
                 while not trainer.finished:
                     epoch = trainer.run_epoch()
                     metrics.write(metrics_line(epoch))
                     metrics.flush()
-                    scalars.add(epoch)
-                    seconds = before + time.perf_counter() - started
-                    if on_epoch is not None:
-                        on_epoch(epoch, trainer)
+                    seconds = time.perf_counter() - started
+                    after_epoch(epoch)
                     if should_stop():
                         break
-                    if state.due(self.save_every):
-                        state.save(trainer, seconds)
-            state.save(trainer, seconds)
+                    if checkpoints.due(self.save_every):
+                        checkpoints.save(trainer, seconds)
+            checkpoints.save(trainer, seconds)
         except WriteError as error:
             raise WriteError(
-                f"{error} The checkpoint of epoch {state.epoch} is kept; when there is room, go on with: "
+                f"{error} The checkpoint of epoch {checkpoints.epoch} is kept; when there is room, go on with: "
                 f"cagat train --resume {self.directory.path}"
             ) from error
         except DivergedError as error:
-            kept = f"The last good checkpoint, of epoch {state.epoch}, is {self.directory.checkpoint}"
+            kept = f"The last good checkpoint, of epoch {checkpoints.epoch}, is {self.directory.checkpoint}"
             if trainer.best is not None:
-                best = trainer.best.number
                 write_outputs(self.directory, self.config, problem, trainer, seconds)
-                kept += f"; the weights of the best epoch, {best}, are in {self.directory.model}"
+                kept += f"; the weights of the best epoch, {trainer.best.number}, are in {self.directory.model}"
             raise DivergedError(f"{error} {kept}. Start anew with another --out.") from error
+
+
+def join_run(world: World, should_stop: Callable[[], bool] = lambda: False) -> None:
+    """Take part in the :class:`Run` of the first process until it ends; files are left to that.
+
+    Args:
+        world: The processes.
+        should_stop: Asked after each epoch whether all should stop for now.
+    """
+    config = TrainConfig.from_values(world.share(None) or {})
+    with _computing(config, world) as device:
+        trainer = make_trainer(config, Problem.load(config), device, world)
+        if _share_start(world, trainer):
+            return
+        try:
+            while not trainer.finished:
+                trainer.run_epoch()
+                if world.any(should_stop()):
+                    break
+        except DivergedError:  # The first process says so.
+            if trainer.best is None:
+                return
+        finish(trainer)
+
+
+@contextlib.contextmanager
+def _computing(config: TrainConfig, world: World) -> Iterator[torch.device]:
+    """Compute as a configuration says, on the device of this process."""
+    assert config.threads is not None
+    assert config.device is not None
+    device = torch.device(world.device(config.device))
+    with computing(config.threads, config.deterministic), own_random_numbers(device):
+        yield device
+
+
+def _share_start(world: World, trainer: Trainer, loaded: bool = False, is_done: bool = False) -> bool:
+    """Put the trainers of all processes into the state of the first; whether there is nothing left to do."""
+    loaded, is_done = world.share((loaded, is_done))
+    if loaded:
+        state = world.share_tensors(trainer.state_dict() if world.is_first else {})
+        if not world.is_first:
+            trainer.load_state_dict(state)
+    return is_done
 
 
 def _wherever_started(dataset: str) -> str:

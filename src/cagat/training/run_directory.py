@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import filelock
 
@@ -33,8 +32,9 @@ class RunDirectory:
         self.path = path
         self.config = path / "config.yaml"
         self.metrics = path / "metrics.jsonl"
-        self.checkpoint = path / "checkpoint.pt"
+        self.checkpoint = path / "checkpoint.safetensors"
         self.model = path / "model.safetensors"
+        self.model_checksum = path / "model.safetensors.sha256"
         self.predictions = path / "predictions.csv"
         self.curves = path / "curves.png"
         self.parallel = path / "parallel.json"
@@ -62,6 +62,18 @@ class RunDirectory:
             if path.exists():
                 raise RunError(f"{path}: is there already, and a run would overwrite it. Choose another --out.")
 
+    def require_readable(self) -> None:
+        """Raise if an older version wrote the run, whose checkpoints are pickles.
+
+        Raises:
+            RunError: It names the remedy.
+        """
+        if (old := self.path / "checkpoint.pt").exists() and not self.checkpoint.exists():
+            raise RunError(
+                f"{old}: was written by cagat 0.1.0 or older, which this version cannot read. Use that version, or "
+                f"train anew: cagat train --config {self.config} --out OTHER"
+            )
+
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other trainings out of the directory; the lock of a process that was killed is free."""
@@ -79,13 +91,15 @@ class RunDirectory:
                         self.path.rmdir()
 
     def history(self) -> list[Epoch]:
-        """The epochs that are on record; none of a model that is fitted at once.
+        """The epochs in `metrics.jsonl`; none if there is no such file.
 
         Raises:
-            RunError: The record is damaged, or cannot be read.
+            RunError: The file is damaged, or cannot be read.
         """
+        if not self.metrics.exists():
+            return []
         try:
-            return [_epoch(json.loads(line)) for line in _lines(self.metrics)] if self.metrics.exists() else []
+            return [_epoch(line) for line in io.BytesIO(read_bounded(self.metrics, _LARGEST_METRICS))]
         except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             reason = f"cannot be read ({error.strerror})" if isinstance(error, OSError) else "is damaged"
             raise RunError(
@@ -118,14 +132,10 @@ def directory_lock(path: Path) -> Iterator[None]:
         lock.release()
 
 
-def _lines(path: Path) -> Iterator[str]:
-    """The lines of the metrics, one at a time; one that is too long is cut, and so no longer what it should be."""
-    content = io.BytesIO(read_bounded(path, _LARGEST_METRICS))
-    while line := content.readline(_LONGEST_LINE):
-        yield line.decode()
-
-
-def _epoch(values: dict[str, Any]) -> Epoch:
+def _epoch(line: bytes) -> Epoch:
+    if len(line) > _LONGEST_LINE:
+        raise ValueError(f"a line has {len(line)} characters")
+    values = json.loads(line)
     accuracy = values["val_accuracy"]
     losses = float(values["loss"]), float(values["val_loss"])
     return Epoch(int(values["epoch"]), *losses, math.nan if accuracy is None else float(accuracy))

@@ -14,12 +14,9 @@ from cagat.errors import DatasetError
 from cagat.models import NodeClassifier
 from cagat.settings import TrainConfig
 from cagat.training.config_file import read_config
-from cagat.training.embeddings import Embeddings
-from cagat.training.evaluation import Evaluation
-from cagat.training.predictions import Predictions
-from cagat.training.problem import Problem, inputs_for, load_graph
+from cagat.training.predictions import Embeddings, Evaluation, Predictions
+from cagat.training.problem import Problem, inputs_for, load_graph, with_features
 from cagat.training.run_directory import RunDirectory, RunError
-from cagat.training.same_features import with_features
 from cagat.training.weights_file import Description, read_weights
 
 
@@ -36,6 +33,7 @@ class TrainedRun:
 
     def __init__(self, path: str | Path) -> None:
         self.directory = RunDirectory(Path(path))
+        self.directory.require_readable()
         if not self.directory.model.exists():
             exists = self.directory.config.exists()
             remedy = f"Go on with: cagat train --resume {path}" if exists else f"Train one: cagat train --out {path}"

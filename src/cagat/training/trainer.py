@@ -1,6 +1,7 @@
-"""Training, one epoch at a time."""
+"""Training with early stopping, one epoch at a time."""
 
 import math
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -9,8 +10,7 @@ from torch import Tensor
 from cagat.errors import CagatError, NonFiniteError
 from cagat.models import Labelled, NodeClassifier
 from cagat.settings import FitOptions
-from cagat.training.early_stopping import EarlyStopping
-from cagat.training.plans.full_batch import FullBatch, accuracy_of
+from cagat.training.epoch_plan import EpochPlan, FullBatch, accuracy_of
 
 
 class Epoch(NamedTuple):
@@ -41,56 +41,44 @@ _REMEDY = (
 class Trainer:
     """Trains a model epoch by epoch, so that it can be watched, stopped, saved and resumed between any two.
 
-    It is given the labels of the training and of the validation nodes only, so it cannot read any other.
+    It keeps the weights of the lowest validation loss. It is given the labels of the training and of the validation
+    nodes only, so it cannot read any other.
 
     Args:
-        model: The model.
-        inputs: What the model takes: features, edges, and so on.
-        train: The training nodes and their classes.
-        val: The validation nodes and their classes.
+        plan: The model, what it is trained on, and how an epoch goes over it.
         options: How to fit.
-        plan: How an epoch goes over the graph. (default: all of it in every step)
 
     Attributes:
-        optimizer: Adam, or ``None`` for a model that is solved at once.
+        history: All epochs so far.
+        best: The first epoch of the lowest validation loss, if there was any.
+        optimizer: Adam, or ``None`` for a model with a closed form.
     """
 
-    def __init__(
-        self,
-        model: NodeClassifier,
-        inputs: tuple[Any, ...],
-        train: Labelled,
-        val: Labelled,
-        options: FitOptions | None = None,
-        plan: FullBatch | None = None,
-    ) -> None:
-        self.model = model
-        self.inputs = inputs
-        self.plan = plan or FullBatch(model, inputs, train, val)
+    def __init__(self, plan: EpochPlan, options: FitOptions | None = None) -> None:
+        self.plan = plan
+        self.model = plan.model
         self.options = options or FitOptions()
         self.history: list[Epoch] = []
-        self._train = train
-        self._stopping = EarlyStopping(self.options.patience)
+        self.best: Epoch | None = None
+        self._best_weights: dict[str, Tensor] = {}
         self.optimizer: torch.optim.Adam | None = None
-        if not model.closed_form:
-            groups = model.parameter_groups(self.options.weight_decay)
-            self.optimizer = torch.optim.Adam(groups, lr=self.options.lr)
-
-    @property
-    def finished(self) -> bool:
-        """Whether there is no epoch left to do."""
-        limit = 1 if self.model.closed_form else self.options.epochs
-        return len(self.history) >= limit or self._stopping.exhausted
-
-    @property
-    def best(self) -> Epoch | None:
-        """The epoch of the lowest validation loss so far, if there was one."""
-        return self.history[self._stopping.best_epoch - 1] if self._stopping.best_epoch else None
+        if not self.model.closed_form:
+            self.optimizer = torch.optim.Adam(
+                self.model.parameter_groups(self.options.weight_decay), lr=self.options.lr
+            )
 
     @property
     def last_epoch(self) -> int:
         """The epoch after which training ends if validation improves no more."""
-        return min(self.options.epochs, self._stopping.best_epoch + self.options.patience)
+        if self.model.closed_form:
+            return 1
+        best = 0 if self.best is None else self.best.number
+        return min(self.options.epochs, best + self.options.patience)
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is no epoch left to do."""
+        return len(self.history) >= self.last_epoch
 
     def run_epoch(self) -> Epoch:
         """Train for one epoch and validate.
@@ -106,67 +94,133 @@ class Trainer:
                 found = self.plan.validate()
         except NonFiniteError as error:
             raise DivergedError(f"The loss became nan in epoch {number}. {_REMEDY} In a layer, {error}.") from error
-        val_loss = _checked(found.loss, "validation loss", number)
+        val_loss = _finite(found.loss.item(), "validation loss", number)
         epoch = Epoch(number, loss, val_loss, math.nan if found.accuracy is None else found.accuracy)
-        self._stopping.update(number, val_loss, self.model)
         self.history.append(epoch)
+        if self.best is None or val_loss < self.best.val_loss:
+            self.best = epoch
+            # state_dict() alone gives the live tensors, which the next step would change: clone them.
+            self._best_weights = {name: weight.clone() for name, weight in self.model.state_dict().items()}
         return epoch
-
-    def finish(self) -> None:
-        """Leave the model with the weights of the best validation loss."""
-        self._stopping.restore(self.model)
-        if not self.model.closed_form:
-            self.model.solve(self.inputs, self._train)
-        self.model.eval()
-
-    @torch.no_grad()
-    def logits(self) -> Tensor | None:
-        """The logits of all nodes, on the CPU; in a process that does not write, nothing."""
-        return self.plan.logits()
-
-    def state_dict(self) -> dict[str, Any]:
-        """All that the next epoch depends on, as tensors and plain values."""
-        cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
-        return {
-            "model": self.model.state_dict(),
-            "training": self.model.training_state(),
-            "optimizer": None if self.optimizer is None else self.optimizer.state_dict(),
-            "stopping": self._stopping.state_dict(),
-            "history": torch.tensor([epoch[1:] for epoch in self.history], dtype=torch.float64),
-            "random": {"cpu": torch.get_rng_state(), "cuda": cuda},
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where :meth:`state_dict` was called: what follows is the same to the bit."""
-        self.model.load_state_dict(state["model"])
-        self.model.load_training_state(state["training"])
-        if self.optimizer is not None:
-            self.optimizer.load_state_dict(state["optimizer"])
-        self._stopping.load_state_dict(state["stopping"])
-        self.history = [Epoch(number, *values) for number, values in enumerate(state["history"].tolist(), 1)]
-        torch.set_rng_state(state["random"]["cpu"])
-        if state["random"]["cuda"]:
-            torch.cuda.set_rng_state_all(state["random"]["cuda"])
 
     def _learn(self, number: int) -> float:
         self.model.train()
         if self.optimizer is None:
-            self.model.solve(self.inputs, self._train)
+            self.model.solve(self.plan.inputs, self.plan.train)
             self.model.eval()
-            with torch.no_grad():
-                losses = [_checked(loss, "training loss", number) for loss in self.plan.losses(number)]
-            return self.plan.mean(losses)
         losses = []
-        for loss in self.plan.losses(number):
-            value = self.plan.value(loss)
-            known = self.plan.every_process_knows_each_loss
-            losses.append(_checked(value, "training loss", number) if known else value.item())
-            self.optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            self.plan.gradients_are_there()
-            self.optimizer.step()
-        self.plan.epoch_is_over(self.optimizer)
-        return _checked(torch.tensor(self.plan.mean(losses), dtype=torch.float64), "training loss", number)
+        with torch.set_grad_enabled(self.optimizer is not None):
+            for loss in self.plan.losses(number):
+                value = self.plan.reported_loss(loss).item()
+                losses.append(_finite(value, "training loss", number) if self.plan.loss_is_global else value)
+                if self.optimizer is not None:
+                    self.optimizer.zero_grad()
+                    loss.backward()  # type: ignore[no-untyped-call]
+                    self.plan.after_backward()
+                    self.optimizer.step()
+        if self.optimizer is not None:
+            self.plan.after_epoch(self.optimizer)
+        return _finite(self.plan.epoch_loss(losses), "training loss", number)
+
+    def finish(self) -> None:
+        """Leave the model with the weights of the best validation loss."""
+        self.model.load_state_dict(self._best_weights)
+        if not self.model.closed_form:
+            self.model.solve(self.plan.inputs, self.plan.train)
+        self.model.eval()
+
+    @torch.no_grad()
+    def logits(self) -> Tensor | None:
+        """The logits of all nodes, on the CPU; ``None`` in a process that writes no files."""
+        return self.plan.logits()
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """All that the next epoch depends on, as tensors by name."""
+        moments = {} if self.optimizer is None else self.optimizer.state_dict()["state"]
+        generators = {"cpu": torch.get_rng_state()}
+        if torch.cuda.is_available():
+            generators |= {f"cuda.{number}": state for number, state in enumerate(torch.cuda.get_rng_state_all())}
+        return {
+            "history": torch.tensor([epoch[1:] for epoch in self.history], dtype=torch.float64).view(-1, 3),
+            **_prefixed("model", self.model.state_dict()),
+            **_prefixed("best", self._best_weights),
+            **_prefixed("training", self.model.training_state()),
+            **{f"optimizer.{key}.{name}": one for key, state in moments.items() for name, one in state.items()},
+            **_prefixed("random", generators),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Go on where :meth:`state_dict` was called: what follows is the same to the bit.
+
+        Raises:
+            ValueError, RuntimeError: It is the state of another model.
+        """
+        history, model, best = state["history"], _named(state, "model"), _named(state, "best")
+        if history.dtype != torch.float64 or history.shape[1:] != (3,):
+            raise ValueError(f"the history has type {history.dtype} and shape {tuple(history.shape)}")
+        if _shapes(best) != (_shapes(model) if len(history) else {}):
+            raise ValueError("the weights of the best epoch are not those of the model")
+        self.model.load_state_dict(model)
+        self.model.load_training_state(_named(state, "training"))
+        if self.optimizer is not None:
+            self._load_optimizer(_named(state, "optimizer"))
+        self._best_weights = best
+        self.history = [Epoch(number, *values) for number, values in enumerate(history.tolist(), 1)]
+        self.best = min(self.history, key=lambda epoch: epoch.val_loss, default=None)
+        random = _named(state, "random")
+        torch.set_rng_state(random.pop("cpu"))
+        if random:
+            torch.cuda.set_rng_state_all([random[f"cuda.{number}"] for number in range(len(random))])
+
+    def _load_optimizer(self, moments: Mapping[str, Tensor]) -> None:
+        """Give Adam its moments back; its settings are those of the configuration."""
+        assert self.optimizer is not None
+        settings = self.optimizer.state_dict()["param_groups"]
+        parameters = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in moments.items():
+            number, _, moment = name.partition(".")
+            if tensor.shape != (() if moment == "step" else parameters[int(number)].shape):
+                raise ValueError("the moments of the optimizer have not the shapes of the weights")
+            state.setdefault(int(number), {})[moment] = tensor
+        if any(one.keys() != {"step", "exp_avg", "exp_avg_sq"} for one in state.values()):
+            raise ValueError("the moments of the optimizer are not Adam's")
+        self.optimizer.load_state_dict({"state": state, "param_groups": settings})
+
+
+class FitResult(NamedTuple):
+    """How the fitting went; the model holds the weights of :attr:`best`."""
+
+    history: list[Epoch]
+    best: Epoch
+
+
+def fit(
+    model: NodeClassifier,
+    inputs: tuple[Any, ...],
+    train: Labelled,
+    val: Labelled,
+    options: FitOptions | None = None,
+    on_epoch: Callable[[Epoch], None] | None = None,
+) -> FitResult:
+    """Fit a model to the labels of the training nodes, and leave it with the weights of the best validation loss.
+
+    Args:
+        model: The model.
+        inputs: What the model takes: features, edges, and so on.
+        train: The training nodes and their classes.
+        val: The validation nodes and their classes.
+        options: How to fit.
+        on_epoch: Called after each epoch.
+    """
+    trainer = Trainer(FullBatch(model, inputs, train, val), options)
+    while not trainer.finished:
+        epoch = trainer.run_epoch()
+        if on_epoch is not None:
+            on_epoch(epoch)
+    trainer.finish()
+    assert trainer.best is not None
+    return FitResult(trainer.history, trainer.best)
 
 
 @torch.no_grad()
@@ -176,8 +230,20 @@ def accuracy(model: NodeClassifier, inputs: tuple[Any, ...], labelled: Labelled)
     return accuracy_of(model(*inputs), labelled)
 
 
-def _checked(loss: Tensor, name: str, epoch: int) -> float:
-    value = loss.item()
-    if not math.isfinite(value):
-        raise DivergedError(f"The {name} became {value} in epoch {epoch}. {_REMEDY}")
-    return value
+def _finite(loss: float, name: str, epoch: int) -> float:
+    if not math.isfinite(loss):
+        raise DivergedError(f"The {name} became {loss} in epoch {epoch}. {_REMEDY}")
+    return loss
+
+
+def _prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {f"{prefix}.{name}": tensor for name, tensor in tensors.items()}
+
+
+def _named(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The tensors whose names begin with a prefix, by the rest of their names."""
+    return {name.removeprefix(f"{prefix}."): tensor for name, tensor in state.items() if name.startswith(f"{prefix}.")}
+
+
+def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(tensor.shape) for name, tensor in tensors.items()}

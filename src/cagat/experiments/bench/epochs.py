@@ -12,7 +12,7 @@ from cagat import data, models
 from cagat.experiments.bench.measurement import Budget, Measurement, compare
 from cagat.models import Labelled
 from cagat.nn import SparseFeatures
-from cagat.training import FitOptions, Trainer
+from cagat.training import FitOptions, FullBatch, Trainer
 
 
 def measure_epochs(dataset: str, threads: tuple[int, ...], budget: Budget) -> Iterator[Measurement]:
@@ -26,7 +26,7 @@ def measure_epochs(dataset: str, threads: tuple[int, ...], budget: Budget) -> It
     # As in a run, sparse features are prepared once; and it goes on for as long as is measured.
     inputs = (SparseFeatures.from_tensor(x), graph.edge_index)
     endless = FitOptions(epochs=10**9, patience=10**9)
-    trainer = Trainer(models.CaGAT(size, 8, 2, classes), inputs, train, val, endless)
+    trainer = Trainer(FullBatch(models.CaGAT(size, 8, 2, classes), inputs, train, val), endless)
     theirs = epoch(_PyGRecipe(size, classes), (x.to_dense(), graph.edge_index), train, val)
     for number in threads:
         yield compare(

@@ -20,7 +20,7 @@ from cagat.experiments.bench.measurement import milliseconds
 from cagat.kernels import CSRGraph, row_program
 from cagat.memory import require_memory
 from cagat.nn import CaGATConv, SparseFeatures
-from cagat.training.freed_memory import keep_freed_memory
+from cagat.training.compute import keep_freed_memory
 
 # Copies of features that PyG's GATConv holds for each edge, forward and backward: messages before and after they are
 # weighted, their gradients, and a product on the way to the gradient of the weights; one more to be safe.

@@ -3,8 +3,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from cagat.training.predictions import write_table
-from cagat.training.spreadsheet_texts import without_formulas
+from cagat.training.predictions import without_formulas, write_table
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+cmd|x", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "%0A=1", "|x"])

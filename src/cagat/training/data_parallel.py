@@ -9,9 +9,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from cagat.distributed import World
 from cagat.models import Labelled, NodeClassifier
-from cagat.training.plans.batch import Batches
-from cagat.training.plans.full_batch import Validation
-from cagat.training.plans.mini_batches import MiniBatches
+from cagat.training.epoch_plan import Validation
+from cagat.training.mini_batches import Batches, MiniBatches
 
 
 class DataParallel(MiniBatches):
@@ -30,8 +29,8 @@ class DataParallel(MiniBatches):
         world: The processes.
     """
 
-    # Processes must give up together, and a single loss only one of them knows: the mean of an epoch tells all.
-    every_process_knows_each_loss = False
+    # Processes must give up together, and a single loss only one of them knows.
+    loss_is_global = False
 
     def __init__(
         self,
@@ -45,10 +44,8 @@ class DataParallel(MiniBatches):
     ) -> None:
         super().__init__(model, inputs, train, val, batches, seed)
         self._world = world
-        self._network: DistributedDataParallel | None = None
-        if world.size > 1:
-            # With lam=0, for one, attention gets no gradient.
-            self._network = DistributedDataParallel(model, find_unused_parameters=True)
+        # With lam=0, for one, attention gets no gradient.
+        self._network = DistributedDataParallel(model, find_unused_parameters=True) if world.size > 1 else None
 
     def losses(self, epoch: int) -> Iterator[Tensor]:
         """The losses of the batches that are this process's."""
@@ -58,13 +55,13 @@ class DataParallel(MiniBatches):
         with self._network.join(divide_by_initial_world_size=False):
             yield from self._losses(self._network, epoch, self._world.rank, self._world.size)
 
-    def mean(self, losses: list[float]) -> float:
+    def epoch_loss(self, losses: list[float]) -> float:
         """The mean over the batches of all processes."""
         total = self._world.sum(torch.tensor([sum(losses), len(losses)], dtype=torch.float64))
         return float(total[0] / total[1])
 
-    def epoch_is_over(self, optimizer: torch.optim.Optimizer) -> None:
-        """Take over what the optimizer of the first process remembers: it has the most batches, and so all steps."""
+    def after_epoch(self, optimizer: torch.optim.Optimizer) -> None:
+        """Take over Adam's moments from the first process: it has the most batches, and so has taken all steps."""
         if self._world.size == 1:
             return
         for group in optimizer.param_groups:
@@ -79,8 +76,8 @@ class DataParallel(MiniBatches):
     def validate(self) -> Validation:
         """Validate in the first process, for all."""
         found = super().validate() if self._world.is_first else None
-        shared = self._world.share(None if found is None else (float(found.loss), found.accuracy))
-        return Validation(torch.tensor(shared[0], dtype=torch.float64), shared[1])
+        loss, accuracy = self._world.share(None if found is None else (found.loss.item(), found.accuracy))
+        return Validation(torch.tensor(loss, dtype=torch.float64), accuracy)
 
     def logits(self) -> Tensor | None:
         """The logits of all nodes, in the first process."""

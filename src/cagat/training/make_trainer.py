@@ -1,26 +1,46 @@
-"""Which plan a configuration asks for."""
+"""From a configuration and a graph to a trainer."""
 
 import logging
 from typing import Any
 
+import torch
+
 from cagat.distributed import World
-from cagat.errors import ConfigError
+from cagat.errors import ConfigError, DatasetError
 from cagat.models import Labelled, NodeClassifier
 from cagat.settings import TrainConfig
-from cagat.training.plans.batch import Batches
-from cagat.training.plans.cluster_batches import ClusterBatches
-from cagat.training.plans.data_parallel import DataParallel
-from cagat.training.plans.full_batch import FullBatch
-from cagat.training.plans.graph_parallel import GraphParallel
-from cagat.training.plans.mini_batches import MiniBatches
-from cagat.training.plans.neighbourhood_batches import NeighbourhoodBatches
+from cagat.training.data_parallel import DataParallel
+from cagat.training.epoch_plan import EpochPlan, FullBatch
+from cagat.training.graph_parallel import GraphParallel
+from cagat.training.mini_batches import Batches, ClusterBatches, MiniBatches, NeighbourhoodBatches
+from cagat.training.problem import Problem, fresh_model
+from cagat.training.trainer import Trainer
 
 _logger = logging.getLogger(__name__)
 
 
+def make_trainer(config: TrainConfig, problem: Problem, device: torch.device, world: World) -> Trainer:
+    """A trainer with fresh weights. All processes must call it.
+
+    Raises:
+        DatasetError: A process has another graph than the first.
+        ConfigError: The model cannot be trained as the configuration says.
+    """
+    digests = world.all_of(problem.fingerprint())
+    for rank, digest in enumerate(digests):
+        if digest != digests[0]:
+            raise DatasetError(
+                f"{config.dataset}: rank {rank} has another graph than rank 0. Give all machines the same files."
+            )
+    torch.manual_seed(config.seed)
+    model, inputs = fresh_model(config, problem.graph, device)
+    train, val = (problem.part(name).to(device) for name in ("train", "val"))
+    return Trainer(choose_plan(config, model, inputs, train, val, world), config.fit_options())
+
+
 def choose_plan(
     config: TrainConfig, model: NodeClassifier, inputs: tuple[Any, ...], train: Labelled, val: Labelled, world: World
-) -> FullBatch:
+) -> EpochPlan:
     """The plan that a configuration asks for.
 
     Raises:

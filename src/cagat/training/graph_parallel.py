@@ -1,23 +1,23 @@
-"""Epochs over a whole graph whose nodes are shared by several processes."""
+"""Epochs over a whole graph whose nodes are shared by several processes, and the bytes that these exchange."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from cagat.distributed import PartedGraph, Traffic, World, metis_parts
+from cagat.diffusion.diffusion import is_zero
+from cagat.distributed import Halo, PartedGraph, Traffic, World, metis_parts
 from cagat.errors import ConfigError
 from cagat.kernels import CSRGraph
 from cagat.memory import peak_memory
 from cagat.models import CaGAT, Labelled, NodeClassifier
 from cagat.nn import CaGATConv, SparseFeatures
-from cagat.training.plans.forecast import forecast
-from cagat.training.plans.full_batch import FullBatch, Validation
+from cagat.training.epoch_plan import EpochPlan, Validation
 
 
-class GraphParallel(FullBatch):
+class GraphParallel(EpochPlan):
     """Every process holds some of the nodes, and all together compute just what one process would.
 
     Losses, gradients and weights are equal to rounding, dropout included, since its masks depend on the place that a
@@ -44,9 +44,8 @@ class GraphParallel(FullBatch):
         if world.size > num_nodes:
             raise ConfigError(f"{world.size} processes cannot share {num_nodes} nodes. Start fewer.")
         device = edge_index.device
-        self._owner = (
-            metis_parts(edge_index, num_nodes, world.size) if world.is_first else torch.empty(num_nodes).long()
-        )
+        is_first, none = world.is_first, torch.empty(num_nodes, dtype=torch.long)
+        self._owner = metis_parts(edge_index, num_nodes, world.size) if is_first else none
         world.broadcast(self._owner)
         whole = CSRGraph.from_edge_index(
             edge_index.cpu(), num_nodes, None if weight is None else weight.cpu(), normalization=normalization
@@ -68,18 +67,17 @@ class GraphParallel(FullBatch):
         self._before_step = self._world.traffic_now()
         yield self._loss(self.model(*self.inputs), self.train) / self._num_train
 
-    def value(self, loss: Tensor) -> Tensor:
+    def reported_loss(self, loss: Tensor) -> Tensor:
         """The sum of all shares."""
         return self._world.sum(loss)
 
-    def gradients_are_there(self) -> None:
+    def after_backward(self) -> None:
         """Sum the gradients of all processes."""
-        parameters = [parameter for parameter in self.model.parameters() if parameter.grad is not None]
-        gradients = [parameter.grad for parameter in parameters]
-        total = self._world.sum(torch.cat([gradient.flatten() for gradient in gradients if gradient is not None]))
-        pieces = torch.split(total, [parameter.numel() for parameter in parameters])
-        for parameter, piece in zip(parameters, pieces, strict=True):
-            parameter.grad = piece.view_as(parameter)
+        gradients = [weight.grad for weight in self.model.parameters() if weight.grad is not None]
+        total = self._world.sum(torch.cat([gradient.flatten() for gradient in gradients]))
+        pieces = torch.split(total, [gradient.numel() for gradient in gradients])
+        for gradient, piece in zip(gradients, pieces, strict=True):
+            gradient.copy_(piece.view_as(gradient))
         self.step_traffic = self._world.traffic_now() - self._before_step
         self._has_stepped = True
 
@@ -126,9 +124,9 @@ class GraphParallel(FullBatch):
 
     def _here(self, labelled: Labelled) -> Labelled:
         """Those of some nodes that this process holds, as it numbers them."""
-        place = torch.searchsorted(self.graph.own, labelled.nodes).clamp(max=self.graph.own.numel() - 1)
-        ours = self.graph.own[place] == labelled.nodes
-        return Labelled(place[ours], labelled.classes[ours])
+        row = torch.searchsorted(self.graph.own, labelled.nodes).clamp(max=self.graph.own.numel() - 1)
+        ours = self.graph.own[row] == labelled.nodes
+        return Labelled(row[ours], labelled.classes[ours])
 
     @staticmethod
     def _loss(logits: Tensor, labelled: Labelled) -> Tensor:
@@ -143,3 +141,61 @@ def _layers(model: NodeClassifier) -> list[CaGATConv]:
             "models and for --support edges."
         )
     return convs
+
+
+class Forecast(NamedTuple):
+    """What one process hands over.
+
+    Attributes:
+        step: In a step of training, forward, backward and the sums of the gradients and of the loss.
+        evaluation: In a forward pass.
+    """
+
+    step: Traffic
+    evaluation: Traffic
+
+
+def forecast(convs: list[CaGATConv], halo: Halo) -> Forecast:
+    """Count what layers exchange over a halo.
+
+    Every exchange sends, of each of our nodes that a neighbour in another process needs, a row there; its gradient goes
+    the other way, so that the backward pass sends a row for each node of our halo.
+    """
+    itemsize = convs[0].att_src.itemsize
+    columns, summed = (sum(counts) for counts in zip(*map(_exchanged, convs), strict=True))
+    if halo.world.size == 1:
+        return Forecast(Traffic(), Traffic())
+    weights = sum(
+        parameter.numel()
+        for conv in convs
+        for name, parameter in conv.named_parameters()
+        # Where nothing is aggregated, the parameters of the attention get no gradient.
+        if not is_zero(conv.coefficients().lam) or name.startswith(("lin.", "res.", "bias"))
+    )
+    out, back = sum(halo.sent), sum(halo.received)
+    return Forecast(
+        step=Traffic(columns * itemsize * (out + back), (weights + 1 + 2 * summed) * itemsize),
+        evaluation=Traffic(columns * itemsize * out, summed * itemsize),
+    )
+
+
+def _exchanged(conv: CaGATConv) -> tuple[int, int]:
+    """How many numbers of each halo node a forward pass exchanges, and how many it sums over all processes."""
+    alpha, lam, xi = conv.coefficients()
+    if is_zero(lam):
+        return 0, 0  # Nothing is aggregated.
+    K, T, width = conv.K, conv.T, conv.heads * conv.out_channels
+    has_context, has_affinity = not is_zero(alpha), not is_zero(xi)
+    if not has_affinity and not conv.feedback:
+        K, T = 1, K * T  # Only the last round is computed.
+    # The steps that the product of each round goes through: down the chain, and up again.
+    steps = [k * T if has_context else 0 for k in range(1, K + 1)]
+    links = max(steps, default=0) + 1  # The chain of Z, shared by all rounds.
+    if conv.feedback:
+        links = 1 + sum(step + 1 for step in steps)  # A chain for each round.
+    affine = K if has_affinity and conv.affinity == "edges" and T > 0 else 0
+    rows = links + sum(steps) + affine
+    blocks = sum(step if has_context else min(T, 1) for step in steps)
+    summed = blocks * width * conv.out_channels if has_affinity and conv.affinity == "full" else 0
+    # The logits of the attention, one per head, and then features.
+    return conv.heads + rows * width, summed

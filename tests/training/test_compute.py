@@ -5,7 +5,7 @@ import pytest
 
 _FAULTS = """
 import resource, torch
-from cagat.training.freed_memory import keep_freed_memory
+from cagat.training.compute import keep_freed_memory
 {call}
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -5,7 +5,7 @@ from cagat.distributed import World
 from cagat.errors import ConfigError
 from cagat.models import Labelled, create
 from cagat.training import Run, TrainConfig
-from cagat.training.plans.choice import choose_plan
+from cagat.training.make_trainer import choose_plan
 
 GRAPH = "synthetic:nodes=90,degree=4,classes=3,features=8,seed=0"
 SMALL = {"dataset": GRAPH, "labels": 5, "val_labels": 5, "hidden": 4, "threads": 1, "epochs": 4}

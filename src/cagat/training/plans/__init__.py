@@ -1,1 +1,0 @@
-"""How an epoch goes over a graph: whole, in batches, or shared by several processes."""
