@@ -6,8 +6,9 @@ import pandas
 import pytest
 import torch
 from scipy import sparse
+from torch_geometric.data import Data
 
-from cagat.data import from_frames, from_networkx, from_scipy
+from cagat.data import from_frames, from_networkx, from_scipy, load, save
 from cagat.errors import DatasetError
 
 ADJACENCY = sparse.coo_matrix(([1, 1], ([0, 2], [1, 1])), shape=(3, 3))
@@ -174,3 +175,40 @@ def test_what_is_wrong_with_a_frame_is_named():
         from_frames(edges, pandas.DataFrame({"node": ["a", "b"], "f": [1.0, None]}))
     with pytest.raises(DatasetError, match="no column for the node among 'name,f'"):
         from_frames(edges, pandas.DataFrame({"name": ["a"], "f": [1.0]}))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({"train_mask": torch.ones(3, dtype=torch.bool)}, r"train_mask must be .*shape \(34,\).* shape \(3,\)"),
+        ({"val_mask": torch.arange(34)}, "val_mask must be one truth value per node.*int64"),
+        ({"test_mask": [True] * 34}, r"test_mask of a Data must be a tensor, but is a list\. Convert"),
+        ({"edge_weight": [1.0]}, "edge_weight of a Data must be a tensor, but is a list"),
+        ({"x": torch.ones(34, 2, dtype=torch.bfloat16)}, r"bfloat16.*Convert it with"),
+        ({"x": torch.ones(34, 2, 2).to_sparse()}, r"x of a Data must have shape \(nodes, features\)"),
+        ({"x": torch.full((34, 1), float("nan"))}, "features holds 34 values that are NaN"),
+        ({"y": torch.ones(34, dtype=torch.long).to_sparse()}, r"y of a Data must be a dense tensor.*to_dense"),
+        ({"y": torch.ones(34)}, "y must be integers"),
+        ({"y": torch.full((34,), 7)}, "label 7 is out of range"),
+        ({"edge_index": torch.tensor([[0], [34]])}, "node 34 is out of range: nodes are 0 to 33"),
+        ({"edge_index": torch.tensor([[0], [-1]])}, "node -1 is out of range"),
+        ({"edge_index": None}, "has no edge_index"),
+        ({"node_names": list(range(1, 35))}, "node_names must be texts, but one is 1"),
+        ({"node_names": ["a"] * 34}, "'a' occurs more than once"),
+    ],
+)
+def test_a_data_that_does_not_fit_is_not_saved(tmp_path, attributes, message):
+    graph = load("karate")
+    graph.update(attributes)
+    with pytest.raises(DatasetError, match=message):
+        save(graph, tmp_path / "karate.npz")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_no_data_and_no_path():
+    with pytest.raises(DatasetError, match=r"not from a NoneType. Make one with Data\("):
+        save(None, "karate.npz")
+    with pytest.raises(DatasetError, match=r"not to None. Give one that ends in \.npz"):
+        save(load("karate"), None)
+    with pytest.raises(DatasetError, match="there are no nodes"):
+        save(Data(edge_index=torch.empty(2, 0, dtype=torch.long), num_nodes=0), "karate.npz")

@@ -61,28 +61,6 @@ def test_what_is_not_saved_is_said(tmp_path, data, caplog):
     assert "pos" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "message"),
-    [
-        ("edge_index", torch.tensor([[0], [3]]), "node 3"),
-        ("edge_index", torch.tensor([[0], [-1]]), "node -1"),
-        ("y", torch.tensor([0.5, 1.0, 2.0]), "y must be integers"),
-        ("y", torch.tensor([0, 1, 7]), "label 7"),
-        ("x", torch.tensor([[1.0], [float("nan")], [0.0]]), "NaN"),
-        ("node_names", ["a", "a", "b"], "more than once"),
-    ],
-)
-def test_a_broken_data_is_not_saved(tmp_path, data, key, value, message):
-    data[key] = value
-    if key == "edge_index":
-        del data.edge_weight, data.edge_attr
-    if key == "x":
-        del data.feature_names
-    with pytest.raises(DatasetError, match=message):
-        save(data, tmp_path / "g.safetensors")
-    assert list(tmp_path.iterdir()) == []
-
-
 def names(value):
     return np.frombuffer(json.dumps(value).encode(), dtype=np.uint8)
 

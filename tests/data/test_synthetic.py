@@ -1,9 +1,10 @@
-"""Synthetic graphs and noise: what was asked for, and the same for ever."""
+"""Graphs made on the spot: what was asked for, and the same for ever."""
 
 import hashlib
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -123,3 +124,19 @@ def test_a_graph_that_is_nearly_complete_cannot_be_joined_further():
     graph, _ = clean(Synthetic(nodes=40, degree=9).graph())
     with pytest.raises(DatasetError, match=r"added=1000 asks for 1800 edges more, but only 600 pairs"):
         Noise(added=1000).applied(graph)
+
+
+def test_karate_is_zachary_s():
+    data = load("karate")
+    assert data.class_names == ["Mr. Hi", "Officer"]
+    assert torch.equal(data.x, torch.eye(34))
+    assert data.y[[0, 33]].tolist() == [0, 1]
+    assert data.edge_index[1][data.edge_index[0] == 11].tolist() == [0]
+
+
+def test_digits_are_joined_to_their_nearest():
+    data = load("digits")
+    first = data.edge_index[1][data.edge_index[0] == 0]
+    distance = (data.x - data.x[0]).norm(dim=1)
+    nearest = distance.argsort()[1:9]
+    assert set(nearest.tolist()) <= set(first.tolist())

@@ -151,7 +151,7 @@ def _fetch_remote(graph: PublishedGraph, local: Path, progress: Progress) -> Pat
         return local
     listed = "\n".join(f"  - {one}" for one in tried)
     raise DatasetError(
-        f"{graph.name} could not be had. Tried, in this order:\n{listed}\n"
+        f"{graph.name} could not be fetched. Tried, in this order:\n{listed}\n"
         f"To go on: put {local.name} (sha256 {' or '.join(graph.sums)}) into {local.parent}, or name the directory "
         "that holds it with --data-dir or the variable CAGAT_DATA, or try again with a network. "
         "The graphs cora, digits, karate and synthetic need none."
