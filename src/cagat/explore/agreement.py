@@ -44,15 +44,15 @@ def attention_agreement(run: AnyRun, nodes: int | None = None) -> View:
     """
     explored = ExploredRun.of(run)
     layers, chosen = explored.layers, explored.sample(nodes, tests_only=True)
-    return agreement_view(explored, [(layer, RowSummary.of(layer, chosen)) for layer in layers])
+    return agreement_view(explored, [RowSummary.of(layer, chosen) for layer in layers])
 
 
-def agreement_view(run: ExploredRun, rows: list[tuple[AttentionLayer, RowSummary]]) -> View:
+def agreement_view(run: ExploredRun, layers: list[RowSummary]) -> View:
     """As :func:`attention_agreement`, from rows that are known."""
     tests = len(run.tests)
     if not tests:
         raise DatasetError(f"{run.graph.name}: no test node has a label, so that there is nothing to agree with.")
-    frame = pd.concat([_layer_frame(run, *each) for each in rows], ignore_index=True)
+    frame = pd.concat([_layer_frame(run, rows) for rows in layers], ignore_index=True)
     known = int(frame.loc[frame["layer"] == frame["layer"].min(), ["node", "neighbours"]].dropna()["node"].nunique())
     details = COUNTED.format(known=known, tests=tests)
     if frame["round"].max() == 0:
@@ -89,7 +89,7 @@ def _half_interval(deviation: Any, count: Any) -> Any:
     return t.ppf(0.975, np.maximum(count - 1, 1)) * deviation / np.sqrt(count)
 
 
-def _layer_frame(run: ExploredRun, layer: AttentionLayer, rows: RowSummary) -> pd.DataFrame:
+def _layer_frame(run: ExploredRun, rows: RowSummary) -> pd.DataFrame:
     tests = run.tests
     place = np.full(len(run.names), -1)
     place[rows.nodes] = np.arange(len(rows.nodes))
@@ -99,9 +99,11 @@ def _layer_frame(run: ExploredRun, layer: AttentionLayer, rows: RowSummary) -> p
         return np.where(place >= 0, shares[place], np.nan)
 
     (counted,) = _on_edges(run, rows, np.ones((1, len(rows.neighbours), 1)))
-    columns = {"node": [run.names[node] for node in tests], "layer": layer.number, "counted": at_tests(counted)}
+    columns = {"node": [run.names[node] for node in tests], "layer": rows.layer.number, "counted": at_tests(counted)}
     frames = [
-        pd.DataFrame(columns | {"round": done, "all": _of_all(run, layer, done)[tests], "neighbours": at_tests(shares)})
+        pd.DataFrame(
+            columns | {"round": done, "all": _of_all(run, rows.layer, done)[tests], "neighbours": at_tests(shares)}
+        )
         for done, shares in enumerate(_on_edges(run, rows, rows.on_edges))
     ]
     return pd.concat(frames, ignore_index=True)

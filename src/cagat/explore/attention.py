@@ -88,6 +88,7 @@ class RowSummary:
     """What is shown of the rows of G and S of m nodes in one layer, since a whole row has a number for every node.
 
     Attributes:
+        layer: The layer.
         nodes: The nodes.
         offsets: The neighbours of node k, itself among them, are `neighbours[offsets[k]:offsets[k + 1]]`.
         neighbours: The sources of the edges into the nodes.
@@ -98,6 +99,7 @@ class RowSummary:
         entropy: Of the rows scaled to sum 1, in bits, averaged over the heads; shape `(1 + rounds, m)`.
     """
 
+    layer: AttentionLayer
     nodes: npt.NDArray[np.int64]
     offsets: npt.NDArray[np.int64]
     neighbours: npt.NDArray[np.int64]
@@ -133,7 +135,7 @@ class RowSummary:
                     found = _strongest(rows, place, neighbours[edges], strongest)
                     others[done - 1, :, block], other_values[done - 1, :, block] = found
         kept = (nodes, offsets, neighbours, on_edges, others, other_values, entropy)
-        return cls(*(tensor.numpy() for tensor in kept))
+        return cls(layer, *(tensor.numpy() for tensor in kept))
 
 
 def _entropy(rows: Tensor) -> Tensor:

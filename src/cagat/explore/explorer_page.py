@@ -15,7 +15,7 @@ from plotly.offline import get_plotlyjs
 
 from cagat.diffusion import Coefficients
 from cagat.explore.agreement import agreement_view
-from cagat.explore.attention import STRONGEST, AttentionLayer, NoAttentionError, RowSummary
+from cagat.explore.attention import STRONGEST, NoAttentionError, RowSummary
 from cagat.explore.explored_run import AnyRun, ExploredRun, Integers
 from cagat.explore.overview import confusion, entropy_view, node_frame, training_curves
 from cagat.explore.view import View
@@ -56,7 +56,7 @@ def write_page(
     """
     explored, path = ExploredRun.of(run), Path(out)
     chosen = explored.sample(nodes, wanted)
-    rows: list[tuple[AttentionLayer, RowSummary]] = []
+    rows: list[RowSummary] = []
     note = ""
     try:
         layers = explored.layers
@@ -67,7 +67,7 @@ def write_page(
             chosen = _fitting(explored, chosen, wanted)
         for layer in layers:
             _logger.info("Attention of %d nodes in layer %d ...", len(chosen), layer.number)
-            rows.append((layer, RowSummary.of(layer, chosen)))
+            rows.append(RowSummary.of(layer, chosen))
     _logger.info("Places of %d nodes in the plane ...", len(explored.names))
     figures = _figures(explored, rows)
     data = _data(explored, chosen, rows) | {
@@ -92,7 +92,7 @@ def _fitting(run: ExploredRun, chosen: Integers, wanted: tuple[str, ...]) -> Int
     return np.union1d(order[np.cumsum(numbers[order]) <= _MOST_NUMBERS], named).astype(np.int64)
 
 
-def _data(run: ExploredRun, chosen: Integers, rows: list[tuple[AttentionLayer, RowSummary]]) -> dict[str, Any]:
+def _data(run: ExploredRun, chosen: Integers, rows: list[RowSummary]) -> dict[str, Any]:
     """What the page's script draws from."""
     frame = node_frame(run)
     return {
@@ -108,19 +108,19 @@ def _data(run: ExploredRun, chosen: Integers, rows: list[tuple[AttentionLayer, R
         "colours": SERIES,
         "symbols": SYMBOLS,
         "shown": packed_integers(chosen if rows else []),
-        "offsets": packed_integers(rows[0][1].offsets if rows else []),
-        "neighbours": packed_integers(rows[0][1].neighbours if rows else []),
+        "offsets": packed_integers(rows[0].offsets if rows else []),
+        "neighbours": packed_integers(rows[0].neighbours if rows else []),
         "layers": [
             {
-                "number": layer.number,
-                "heads": layer.heads,
-                "rounds": len(layer.rounds),
+                "number": found.layer.number,
+                "heads": found.layer.heads,
+                "rounds": len(found.layer.rounds),
                 "onEdges": packed_numbers(found.on_edges),
                 "strongest": found.others.shape[-1],
                 "others": packed_integers(found.others),
                 "otherValues": packed_numbers(found.other_values),
             }
-            for layer, found in rows
+            for found in rows
         ],
     }
 
@@ -146,14 +146,14 @@ def _base64(array: npt.NDArray[Any], kind: type[np.integer[Any]]) -> str:
     return base64.b64encode(array.astype(np.dtype(kind).newbyteorder("<")).tobytes()).decode("ascii")
 
 
-def _figures(run: ExploredRun, rows: list[tuple[AttentionLayer, RowSummary]]) -> list[tuple[str, str, View]]:
+def _figures(run: ExploredRun, rows: list[RowSummary]) -> list[tuple[str, str, View]]:
     """Name, heading and picture of what does not change with the chosen node."""
     figures: list[tuple[str, str, View]] = []
     tested = bool(len(run.tests))
     if rows and tested:
         figures.append(("agreement", "Does attention fall on the same class?", agreement_view(run, rows)))
     if rows:
-        figures.append(("entropy", "How widely is attention spread?", entropy_view(run, *rows[0])))
+        figures.append(("entropy", "How widely is attention spread?", entropy_view(run, rows[0])))
     if tested:
         figures.append(("confusion", "Which classes are taken for which?", confusion(run)))
     if (curves := training_curves(run)) is not None:

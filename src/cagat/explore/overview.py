@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from cagat.errors import ConfigError
-from cagat.explore.attention import AttentionLayer, RowSummary
+from cagat.explore.attention import RowSummary
 from cagat.explore.explored_run import PARTS, AnyRun, ExploredRun, Floats
 from cagat.explore.view import View, plain, styled
 from cagat.style import BLUE, GREY, ORANGE, colour, symbol
@@ -104,16 +104,15 @@ def entropy(run: AnyRun, nodes: int | None = None, layer: int | None = None) -> 
         layer: Which layer, from 1 (default: the first that aggregates).
     """
     explored = ExploredRun.of(run)
-    found = explored.layer(layer)
-    return entropy_view(explored, found, RowSummary.of(found, explored.sample(nodes, tests_only=True)))
+    return entropy_view(explored, RowSummary.of(explored.layer(layer), explored.sample(nodes, tests_only=True)))
 
 
-def entropy_view(run: ExploredRun, layer: AttentionLayer, rows: RowSummary) -> View:
+def entropy_view(run: ExploredRun, rows: RowSummary) -> View:
     """As :func:`entropy`, from rows that are known."""
     degrees = run.degrees[rows.nodes]
     frame = pd.DataFrame({"node": [run.names[node] for node in rows.nodes], "degree": degrees, "G": rows.entropy[0]})
     drawn = [("G", "G, before diffusion", BLUE, "circle")]
-    if layer.rounds:
+    if rows.layer.rounds:
         frame["S"] = rows.entropy[-1]
         drawn.append(("S", "S, after all rounds", ORANGE, "diamond"))
     figure = go.Figure()
@@ -137,7 +136,7 @@ def entropy_view(run: ExploredRun, layer: AttentionLayer, rows: RowSummary) -> V
         line={"color": GREY, "dash": "dot"},
         name="the same for all",
     )
-    styled(figure, x="neighbours", y=f"entropy of attention in layer {layer.number}, bits", height=400)
+    styled(figure, x="neighbours", y=f"entropy of attention in layer {rows.layer.number}, bits", height=400)
     figure.update_xaxes(type="log", dtick=1)
     return View(figure, frame, SPREAD)
 
