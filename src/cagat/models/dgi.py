@@ -72,7 +72,7 @@ class DGI(NodeClassifier):
         loss: Tensor
         if _has_loops(z, *weights) and graph.pattern.col.dtype == torch.int32:
             # Imported here, so that importing cagat does not wait for the compiler.
-            from cagat.models.infomax_objective import InfomaxObjective
+            from cagat.models.infomax import InfomaxObjective
 
             transition = graph.transition("sym", z.dtype)
             loss = InfomaxObjective.apply(z, _shuffle(z), *weights, graph.pattern, transition)  # type: ignore[no-untyped-call]
