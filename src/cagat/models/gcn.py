@@ -6,51 +6,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch_geometric.nn import GCNConv
+from torch_geometric.nn import GCNConv, MessagePassing
 
 from cagat.kernels import CSRGraph, prepare_graph, spmm
 from cagat.models.feature_linear import FeatureLinear
 from cagat.models.node_classifier import Features, NodeClassifier
 from cagat.nn.validation import require_sizes
-
-
-class GCN(NodeClassifier):
-    r"""Two graph convolutions.
-
-    The paper is `"Semi-Supervised Classification with Graph Convolutional Networks"
-    <https://arxiv.org/abs/1609.02907>`_.
-
-    .. math::
-        \hat{A}\, \mathrm{relu}(\hat{A} X W_0) W_1
-
-    Args:
-        in_channels: Number of input features.
-        hidden_channels: Number of units of the hidden layer.
-        out_channels: Number of classes.
-        dropout: Dropout on the input of each layer in training. (default: ``0.5``)
-    """
-
-    takes_sparse = True
-    hyperparameters: ClassVar[Mapping[str, str]] = {"hidden": "hidden_channels", "dropout": "dropout"}
-
-    def __init__(self, in_channels: int, hidden_channels: int, out_channels: int, dropout: float = 0.5) -> None:
-        require_sizes(in_channels=in_channels, hidden_channels=hidden_channels, out_channels=out_channels)
-        super().__init__()
-        self.conv1 = GraphConvolution(in_channels, hidden_channels, dropout)
-        self.conv2 = GraphConvolution(hidden_channels, out_channels, dropout)
-
-    def forward(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
-        """The logits of all nodes."""
-        logits: Tensor = self.conv2(self.embed(x, edge_index, edge_attr), edge_index, edge_attr)
-        return logits
-
-    def embed(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
-        """The output of the hidden layer."""
-        return F.relu(self.conv1(x, edge_index, edge_attr))
-
-    def decaying(self) -> list[torch.nn.Parameter]:
-        """Only the weights of the first layer, as in the authors' code."""
-        return [self.conv1.lin.weight]
 
 
 class GraphConvolution(GCNConv):  # type: ignore[misc]
@@ -70,6 +31,46 @@ class GraphConvolution(GCNConv):  # type: ignore[misc]
         """The convolved features."""
         y: Tensor = propagate(self.lin(x), edge_index, edge_weight) + self.bias
         return y
+
+
+class GCN(NodeClassifier):
+    r"""Two graph convolutions.
+
+    The paper is `"Semi-Supervised Classification with Graph Convolutional Networks"
+    <https://arxiv.org/abs/1609.02907>`_.
+
+    .. math::
+        \hat{A}\, \mathrm{relu}(\hat{A} X W_0) W_1
+
+    Args:
+        in_channels: Number of input features.
+        hidden_channels: Number of units of the hidden layer.
+        out_channels: Number of classes.
+        dropout: Dropout on the input of each layer in training. (default: ``0.5``)
+    """
+
+    takes_sparse = True
+    layer: ClassVar[type[MessagePassing]] = GraphConvolution
+    hyperparameters: ClassVar[Mapping[str, str]] = {"hidden": "hidden_channels", "dropout": "dropout"}
+
+    def __init__(self, in_channels: int, hidden_channels: int, out_channels: int, dropout: float = 0.5) -> None:
+        require_sizes(in_channels=in_channels, hidden_channels=hidden_channels, out_channels=out_channels)
+        super().__init__()
+        self.conv1 = self.layer(in_channels, hidden_channels, dropout)
+        self.conv2 = self.layer(hidden_channels, out_channels, dropout)
+
+    def forward(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+        """The logits of all nodes."""
+        logits: Tensor = self.conv2(self.embed(x, edge_index, edge_attr), edge_index, edge_attr)
+        return logits
+
+    def embed(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+        """The output of the hidden layer."""
+        return F.relu(self.conv1(x, edge_index, edge_attr))
+
+    def decaying(self) -> list[torch.nn.Parameter]:
+        """Only the weights of the first layer, as in the authors' code."""
+        return [self.conv1.lin.weight]
 
 
 def propagate(z: Tensor, edge_index: Tensor | CSRGraph, edge_weight: Tensor | None = None) -> Tensor:

@@ -1,54 +1,14 @@
 """GraphSAGE with the mean aggregator."""
 
-from collections.abc import Mapping
-from typing import ClassVar
-
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 from torch_geometric.nn import SAGEConv
 
 from cagat.kernels import CSRGraph, prepare_graph, spmm
 from cagat.models.feature_linear import FeatureLinear
-from cagat.models.node_classifier import Features, NodeClassifier
+from cagat.models.gcn import GCN
+from cagat.models.node_classifier import Features
 from cagat.nn import feature_dropout
-from cagat.nn.validation import require_sizes
-
-
-class GraphSAGE(NodeClassifier):
-    """Two layers with the mean aggregator, trained full-batch; no row of logits is longer than 1.
-
-    The paper is `"Inductive Representation Learning on Large Graphs" <https://arxiv.org/abs/1706.02216>`_.
-
-    Args:
-        in_channels: Number of input features.
-        hidden_channels: Number of units of the hidden layer.
-        out_channels: Number of classes.
-        dropout: Dropout on the input of each layer in training. (default: ``0.5``)
-    """
-
-    takes_sparse = True
-    takes_weights = False
-    hyperparameters: ClassVar[Mapping[str, str]] = {"hidden": "hidden_channels", "dropout": "dropout"}
-
-    def __init__(self, in_channels: int, hidden_channels: int, out_channels: int, dropout: float = 0.5) -> None:
-        require_sizes(in_channels=in_channels, hidden_channels=hidden_channels, out_channels=out_channels)
-        super().__init__()
-        self.conv1 = MeanConvolution(in_channels, hidden_channels, dropout)
-        self.conv2 = MeanConvolution(hidden_channels, out_channels, dropout)
-
-    def forward(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
-        """The logits of all nodes; edge weights are not looked at."""
-        logits: Tensor = self.conv2(self.embed(x, edge_index), edge_index)
-        return logits
-
-    def embed(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
-        """The output of the hidden layer."""
-        return F.relu(self.conv1(x, edge_index))
-
-    def decaying(self) -> list[torch.nn.Parameter]:
-        """Only the weights of the first layer, as in the benchmark's code."""
-        return [self.conv1.lin_l.weight, self.conv1.lin_r.weight]
 
 
 class MeanConvolution(SAGEConv):  # type: ignore[misc]
@@ -68,8 +28,8 @@ class MeanConvolution(SAGEConv):  # type: ignore[misc]
         self.lin_l = FeatureLinear(in_channels, out_channels)
         self.lin_r = FeatureLinear(in_channels, out_channels, bias=False)
 
-    def forward(self, x: Features, edge_index: Tensor | CSRGraph) -> Tensor:
-        """The convolved features."""
+    def forward(self, x: Features, edge_index: Tensor | CSRGraph, edge_weight: Tensor | None = None) -> Tensor:
+        """The convolved features; edge weights are not looked at."""
         # Both products take the same dropped features, as in the benchmark's code.
         x = feature_dropout(x, self.dropout, self.training)
         graph = edge_index
@@ -80,3 +40,18 @@ class MeanConvolution(SAGEConv):  # type: ignore[misc]
         y: Tensor = mean + self.lin_r(x)
         length: Tensor = torch.linalg.vector_norm(y, dim=1, keepdim=True)
         return y / length.clamp(min=1)
+
+
+class GraphSAGE(GCN):
+    """The two-layer network of :class:`GCN` with the mean aggregator; no row of logits is longer than 1.
+
+    The paper is `"Inductive Representation Learning on Large Graphs" <https://arxiv.org/abs/1706.02216>`_.
+    The arguments are those of :class:`~cagat.models.GCN`.
+    """
+
+    takes_weights = False
+    layer = MeanConvolution
+
+    def decaying(self) -> list[torch.nn.Parameter]:
+        """Only the weights of the first layer, as in the benchmark's code."""
+        return [self.conv1.lin_l.weight, self.conv1.lin_r.weight]
