@@ -1,13 +1,12 @@
 """`cagat train` under torchrun."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from distributed.torchrun import ENVIRONMENT, torchrun
+from cagat.training import Run, TrainConfig
+from distributed.torchrun import torchrun
 
 GRAPH = "synthetic:nodes=200,degree=4,classes=3,features=8,seed=0"
 SMALL = ("-m", "cagat", "train", "--dataset", GRAPH, "--labels", 5, "--val-labels", 5, "--hidden", 4, "--heads", 2)
@@ -20,8 +19,8 @@ def metrics(run: Path) -> list[dict]:
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("alone") / "run"
-    command = [sys.executable, *map(str, SMALL), "--epochs", "6", "--threads", "1", "--out", str(path), "--json"]
-    subprocess.run(command, check=True, capture_output=True, timeout=120, env=ENVIRONMENT)
+    values = {"dataset": GRAPH, "labels": 5, "val_labels": 5, "hidden": 4, "heads": 2, "epochs": 6, "threads": 1}
+    Run.start(TrainConfig.from_values(values), path).train()
     return path
 
 

@@ -1,6 +1,6 @@
 """The part of a graph that one process holds, and the rows that it exchanges with the others."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -32,14 +32,7 @@ class Halo(NamedTuple):
 
     @classmethod
     def of(cls, row: Tensor, col: Tensor, owner: Tensor, world: World) -> "Halo":
-        """Find the halo of one process.
-
-        Args:
-            row: The rows of the entries of the whole adjacency matrix.
-            col: Their columns.
-            owner: The process that holds each node.
-            world: The processes.
-        """
+        """Find the halo of one process from the entries of the whole matrix and the process that owns each node."""
         num_nodes = owner.numel()
         apart = owner[row] != owner[col]
         row, col = row[apart], col[apart]
@@ -48,27 +41,9 @@ class Halo(NamedTuple):
         for_us, from_us = needing == world.rank, owner[node] == world.rank
         received = torch.unique(owner[node[for_us]] * num_nodes + node[for_us])
         sent = torch.unique(needing[from_us] * num_nodes + node[from_us])
+        counts = [torch.bincount(key // num_nodes, minlength=world.size).tolist() for key in (received, sent)]
         own = (owner == world.rank).nonzero().flatten()
-        counts = [
-            torch.bincount(torch.div(key, num_nodes, rounding_mode="floor"), minlength=world.size).tolist()
-            for key in (received, sent)
-        ]
-        rows = torch.searchsorted(own, sent % num_nodes)
-        return cls(world, received % num_nodes, counts[0], rows, counts[1])
-
-    def gather(self, x: Tensor) -> Tensor:
-        """Our rows, and after them those of :attr:`nodes`; gradients go back to the processes that hold these."""
-        if self.world.size == 1:
-            return x
-        extended: Tensor = _Exchange.apply(x, self)  # type: ignore[no-untyped-call]
-        return extended
-
-    def all_reduce(self, x: Tensor) -> Tensor:
-        """The sum of what all processes have; gradients are summed likewise."""
-        if self.world.size == 1:
-            return x
-        total: Tensor = _Sum.apply(x, self.world)  # type: ignore[no-untyped-call]
-        return total
+        return cls(world, received % num_nodes, counts[0], torch.searchsorted(own, sent % num_nodes), counts[1])
 
     def to(self, device: torch.device | str) -> "Halo":
         """The same with its indices on another device."""
@@ -83,11 +58,9 @@ class _Exchange(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        (grad,) = grads
         halo: Halo = ctx.halo
-        own = grad.size(0) - halo.nodes.numel()
-        back = halo.world.exchange(grad[own:], halo.received, halo.sent)
-        return grad[:own].index_add(0, halo.rows, back), None
+        own, theirs = grads[0].tensor_split([grads[0].size(0) - halo.nodes.numel()])
+        return own.index_add(0, halo.rows, halo.world.exchange(theirs, halo.received, halo.sent)), None
 
 
 class _Sum(torch.autograd.Function):
@@ -106,8 +79,7 @@ class PartedGraph(CSRGraph):
     r"""Whole rows of :math:`A` and of :math:`A^T`, those of the nodes that this process holds.
 
     The columns of its patterns are these nodes and, after them, the halo: their neighbours in other processes. Layers
-    that ask the graph for halo rows and for sums over all nodes compute on it just what they compute on the whole
-    graph.
+    compute on it just what they compute on the whole graph.
 
     Attributes:
         halo: The neighbours in other processes, and how their rows are had.
@@ -131,23 +103,16 @@ class PartedGraph(CSRGraph):
     def of(
         cls, graph: CSRGraph, owner: Tensor, world: World, *, normalization: str = "row", dtype: torch.dtype
     ) -> "PartedGraph":
-        """Take the part of one process out of a graph.
+        """Take the part of one process out of a whole graph on the CPU, for layers of one normalisation and dtype.
 
-        Args:
-            graph: The whole graph, on the CPU.
-            owner: The process that holds each node.
-            world: The processes.
-            normalization: The normalisation that layers will ask for.
-            dtype: The dtype of their features.
+        ``owner`` is the process that holds each node.
         """
         row, col = graph.pattern.rows(), graph.pattern.col.long()
         halo = Halo.of(row, col, owner, world)
         own = (owner == world.rank).nonzero().flatten()
-        place = torch.full((graph.num_nodes,), -1)
-        place[torch.cat([own, halo.nodes])] = torch.arange(own.numel() + halo.nodes.numel())
         values = graph.transition(normalization, torch.float64)[0]
-        pattern, entries = _rows_of(row, col, owner == world.rank, place, own.numel(), halo)
-        pattern_t, entries_t = _rows_of(col, row, owner == world.rank, place, own.numel(), halo)
+        pattern, entries = _own_rows(row, col, own, halo.nodes, graph.num_nodes)
+        pattern_t, entries_t = _own_rows(col, row, own, halo.nodes, graph.num_nodes)
         none = torch.empty(0, dtype=torch.long)
         return cls(
             pattern=pattern,
@@ -181,27 +146,28 @@ class PartedGraph(CSRGraph):
         return self.own_entries
 
     def gather_halo(self, x: Tensor) -> Tensor:
-        """Rows of the nodes here, and after them those of the halo, which other processes send."""
-        return self.halo.gather(x)
+        """Our rows, and after them those of the halo; gradients go back to the processes that hold these."""
+        if self.halo.world.size == 1:
+            return x
+        extended: Tensor = _Exchange.apply(x, self.halo)  # type: ignore[no-untyped-call]
+        return extended
 
     def all_reduce(self, x: Tensor) -> Tensor:
-        """The sum over the processes."""
-        return self.halo.all_reduce(x)
+        """The sum over the processes; gradients are summed likewise."""
+        if self.halo.world.size == 1:
+            return x
+        total: Tensor = _Sum.apply(x, self.halo.world)  # type: ignore[no-untyped-call]
+        return total
 
     def propagate(self, x: Tensor, normalization: str, *, transpose: bool = False) -> Tensor:
         """See :meth:`CSRGraph.propagate`."""
         if normalization != self.normalization:
             raise ValueError(f"the graph was parted for normalization={self.normalization!r}, not {normalization!r}")
-        if transpose:
-            return spmm(self.pattern_t, self.weights_t, x)
-        return spmm(self.pattern, self.weights, x)
+        pattern, weights = (self.pattern_t, self.weights_t) if transpose else (self.pattern, self.weights)
+        return spmm(pattern, weights, x)
 
     def transition(self, normalization: str, dtype: torch.dtype) -> Weights:
-        """Refused: who asks for the matrix itself would need rows that other processes hold.
-
-        Raises:
-            ConfigError: Always.
-        """
+        """Refused: who asks for the matrix itself would need rows that other processes hold."""
         raise ConfigError(
             'A graph that is parted among processes takes support="full" only, since S on the edges would need the '
             "neighbours of neighbours. Use --support full, or --parallel data."
@@ -209,30 +175,25 @@ class PartedGraph(CSRGraph):
 
     def to(self, device: torch.device | str) -> "PartedGraph":
         """The same part on another device."""
-        return replace(
-            self,
-            pattern=self.pattern.to(device),
-            adjacency=self.adjacency.to(device),
-            edge_index=self.edge_index.to(device),
-            entry=self.entry.to(device),
-            halo=self.halo.to(device),
-            own=self.own.to(device),
-            own_entries=self.own_entries.to(device),
-            pattern_t=self.pattern_t.to(device),
-            weights=(self.weights[0].to(device), self.weights[1].to(device)),
-            weights_t=(self.weights_t[0].to(device), self.weights_t[1].to(device)),
-        )
+        moved = {one.name: _moved(getattr(self, one.name), device) for one in fields(self) if one.init}
+        return replace(self, **moved)
 
 
-def _rows_of(
-    row: Tensor, col: Tensor, is_own: Tensor, place: Tensor, num_own: int, halo: Halo
-) -> tuple[CSRPattern, Tensor]:
-    """The rows that are ours, in our numbering, and the entries of the whole matrix that are in them."""
-    entries = is_own[row].nonzero().flatten()
-    ours, theirs = place[row[entries]], place[col[entries]]
-    width = num_own + halo.nodes.numel()
+def _moved(value: Any, device: torch.device | str) -> Any:
+    if hasattr(value, "to"):
+        return value.to(device)
+    return tuple(_moved(one, device) for one in value) if isinstance(value, tuple) else value
+
+
+def _own_rows(row: Tensor, col: Tensor, own: Tensor, halo: Tensor, num_nodes: int) -> tuple[CSRPattern, Tensor]:
+    """The rows that are ours, with local numbers, and the entries of the whole matrix that are in them."""
+    width = own.numel() + halo.numel()
+    local = torch.full((num_nodes,), width)
+    local[torch.cat([own, halo])] = torch.arange(width)
+    entries = (local[row] < own.numel()).nonzero().flatten()
+    ours, theirs = local[row[entries]], local[col[entries]]
     order = torch.argsort(ours * width + theirs)
-    return CSRPattern.from_sorted(ours[order], theirs[order], num_own, width), entries[order]
+    return CSRPattern.from_sorted(ours[order], theirs[order], own.numel(), width), entries[order]
 
 
 def _in_both_orders(pattern: CSRPattern, values: Tensor) -> Weights:

@@ -20,11 +20,6 @@ def metis_parts(edge_index: Tensor, num_nodes: int, parts: int) -> Tensor:
 
     It is a pure function of the graph. Edges count in both directions.
 
-    Args:
-        edge_index: The edges, of shape ``(2, |E|)``.
-        num_nodes: The number of nodes.
-        parts: The number of parts.
-
     Raises:
         ConfigError: There are more parts than nodes.
         CagatError: pymetis is not installed.
@@ -58,9 +53,8 @@ def _neighbours(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
     """The neighbours of each node in either direction, itself excepted, in compressed rows."""
     source, target = edge_index[:, edge_index[0] != edge_index[1]]
     key = torch.unique(torch.cat([source * num_nodes + target, target * num_nodes + source]))
-    row = torch.div(key, num_nodes, rounding_mode="floor")
-    counts = torch.bincount(row, minlength=num_nodes)
-    return torch.cat([counts.new_zeros(1), counts.cumsum(0)]), key - row * num_nodes
+    counts = torch.bincount(key // num_nodes, minlength=num_nodes)
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)]), key % num_nodes
 
 
 def _without_empty_parts(part: Tensor, parts: int) -> Tensor:

@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import safetensors.torch
@@ -21,14 +21,13 @@ T = TypeVar("T")
 _START = "Start with torchrun, which sets them all; or, to train alone, unset RANK and WORLD_SIZE."
 
 
-@dataclass
+@dataclass(frozen=True)
 class Traffic:
     """Bytes that one process has handed over.
 
     Attributes:
-        halo: Sent to other processes as rows of nodes that they hold as halo, or as the gradients of such rows.
-        reduced: Put into sums over all processes. What a sum sends depends on the backend; a ring sends a little less
-            than twice as much.
+        halo: Sent to other processes, as rows of their halo or gradients of such rows.
+        reduced: Put into sums over all processes; a ring sends a little less than twice as much.
     """
 
     halo: int = 0
@@ -50,7 +49,7 @@ class World:
 
     rank: int = 0
     size: int = 1
-    traffic: Traffic = field(default_factory=Traffic)
+    traffic: Traffic = Traffic()
 
     @classmethod
     @contextlib.contextmanager
@@ -101,25 +100,17 @@ class World:
 
     def share(self, value: T | None) -> T:
         """What the first process has, for all: any JSON value."""
-        if self.size == 1:
-            return value  # type: ignore[return-value]
-        shared: T = json.loads(self._share_bytes(json.dumps(value).encode()))
-        return shared
+        return self.all_of(value)[0]  # type: ignore[return-value]
 
     def share_tensors(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The tensors that the first process has, for all; the other processes may give none."""
         if self.size == 1:
             return dict(tensors)
         content = safetensors.torch.save(dict(tensors)) if self.is_first else b""
-        return safetensors.torch.load(self._share_bytes(content))
-
-    def _share_bytes(self, content: bytes) -> bytes:
         # Not by torch's own way of sending objects, which unpickles whatever arrives.
-        size = torch.tensor([len(content)])
-        dist.broadcast(size, src=0)
-        sent = _bytes_tensor(content) if self.is_first else torch.empty(int(size), dtype=torch.uint8)
+        sent = _bytes_tensor(content.ljust(self.share(len(content))))
         dist.broadcast(sent, src=0)
-        return sent.numpy().tobytes()
+        return safetensors.torch.load(sent.numpy().tobytes())
 
     def any(self, wish: bool) -> bool:
         """Whether any process wishes it; all get the same answer."""
@@ -134,7 +125,7 @@ class World:
         if self.size == 1:
             return tensor
         total = tensor.detach().clone(memory_format=torch.contiguous_format)
-        self.traffic.reduced += total.numel() * total.itemsize
+        self.traffic = replace(self.traffic, reduced=self.traffic.reduced + total.nbytes)
         dist.all_reduce(total)
         return total
 
@@ -144,17 +135,9 @@ class World:
             dist.broadcast(tensor.detach(), src=0)
 
     def exchange(self, rows: Tensor, sent: list[int], received: list[int]) -> Tensor:
-        """Send rows to all processes, so many to each, and return what they sent.
-
-        Args:
-            rows: What is sent, in the order of the processes.
-            sent: How many of the rows each process gets.
-            received: How many rows each process sends.
-        """
-        if self.size == 1:
-            return rows.new_empty(0, *rows.shape[1:])
+        """Send the next ``sent[i]`` rows to process i, for all i, and return the ``received[i]`` that each sent."""
         arrived = rows.new_empty(sum(received), *rows.shape[1:])
-        self.traffic.halo += rows.numel() * rows.itemsize
+        self.traffic = replace(self.traffic, halo=self.traffic.halo + rows.nbytes)
         dist.all_to_all_single(arrived, rows.contiguous(), received, sent)
         return arrived
 
@@ -179,13 +162,11 @@ class World:
         padded[: rows.size(0)] = rows
         gathered = [torch.empty_like(padded) for _ in counts] if self.is_first else None
         dist.gather(padded, gathered, dst=0)
-        if gathered is None:
-            return None
-        return torch.cat([part[:count] for part, count in zip(gathered, counts, strict=True)])
-
-    def traffic_now(self) -> Traffic:
-        """A copy of the counts so far, to subtract from later ones."""
-        return replace(self.traffic)
+        return (
+            None
+            if gathered is None
+            else torch.cat([part[:count] for part, count in zip(gathered, counts, strict=True)])
+        )
 
 
 def _bytes_tensor(content: bytes) -> Tensor:
@@ -193,11 +174,11 @@ def _bytes_tensor(content: bytes) -> Tensor:
 
 
 def _require_torchrun() -> None:
-    """Look at the variables that `torchrun` sets: torch itself believes them, or ends in an error that names none."""
+    """Check the variables that `torchrun` sets: torch itself believes them, or ends in an error that names none."""
     size = _whole_number("WORLD_SIZE", 1, 2**31)
-    _whole_number("RANK", 0, size)
-    if "LOCAL_RANK" in os.environ:
-        _whole_number("LOCAL_RANK", 0, size)
+    for name in ("RANK", "LOCAL_RANK"):
+        if name in os.environ:
+            _whole_number(name, 0, size)
     if not os.environ.get("MASTER_ADDR"):
         raise ConfigError(f"RANK and WORLD_SIZE are set in the environment, but MASTER_ADDR is not. {_START}")
     _whole_number("MASTER_PORT", 0, 2**16)
@@ -207,7 +188,5 @@ def _whole_number(name: str, least: int, end: int) -> int:
     text = os.environ.get(name, "")
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else -1
     if not least <= number < end:
-        raise ConfigError(
-            f"{name} must be a whole number from {least} to {end - 1}, but is {text!r} in the environment. {_START}"
-        )
+        raise ConfigError(f"{name} must be a whole number from {least} to {end - 1}, but is {text!r}. {_START}")
     return number

@@ -57,14 +57,14 @@ class GraphParallel(EpochPlan):
         self._num_train, self._num_val = train.nodes.numel(), val.nodes.numel()
         self._world = world
         self.step_traffic = self.evaluation_traffic = Traffic()
-        self._before_step = world.traffic_now()
+        self._before_step = world.traffic
         self._has_stepped = False
         for parameter in model.parameters():
             world.broadcast(parameter)
 
     def losses(self, epoch: int) -> Iterator[Tensor]:
         """This process's share of the loss."""
-        self._before_step = self._world.traffic_now()
+        self._before_step = self._world.traffic
         yield self._loss(self.model(*self.inputs), self.train) / self._num_train
 
     def reported_loss(self, loss: Tensor) -> Tensor:
@@ -78,14 +78,14 @@ class GraphParallel(EpochPlan):
         pieces = torch.split(total, [gradient.numel() for gradient in gradients])
         for gradient, piece in zip(gradients, pieces, strict=True):
             gradient.copy_(piece.view_as(gradient))
-        self.step_traffic = self._world.traffic_now() - self._before_step
+        self.step_traffic = self._world.traffic - self._before_step
         self._has_stepped = True
 
     def validate(self) -> Validation:
         """The loss and the accuracy of the validation nodes of all processes."""
-        before = self._world.traffic_now()
+        before = self._world.traffic
         logits = self.model(*self.inputs)
-        self.evaluation_traffic = self._world.traffic_now() - before
+        self.evaluation_traffic = self._world.traffic - before
         right = (logits[self.val.nodes].argmax(dim=1) == self.val.classes).sum()
         found = self._world.sum(torch.stack([self._loss(logits, self.val).detach().double(), right.double()]))
         return Validation(found[0] / self._num_val, float(found[1]) / self._num_val)
