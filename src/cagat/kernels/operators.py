@@ -90,19 +90,9 @@ def is_traced(x: Tensor) -> bool:
 
 
 def spmm(pattern: CSRPattern, weights: tuple[Tensor, Tensor], x: Tensor, *, transpose: bool = False) -> Tensor:
-    r"""The product :math:`y_i = \sum_j w_{ij} x_j` with constant weights that all columns share.
+    r"""The product :math:`y_i = \sum_j w_{ij} x_j` with weights that all columns of x share, x of shape ``(n, ...)``.
 
-    Args:
-        pattern: Where the entries are.
-        weights: The weights in the order of the entries and in the order of the transpose's entries. They get no
-            gradient.
-        x: Dense features.
-        transpose: Whether to multiply by the transpose instead.
-
-    Shapes:
-        - **weights:** twice :math:`(E)`
-        - **x:** :math:`(n, *)`
-        - **output:** :math:`(n, *)`
+    The weights are given in the order of the entries and in that of the transpose's entries, and get no gradient.
     """
     rows = pattern.num_rows if transpose else pattern.num_cols
     check_operands("spmm", pattern, weights=(weights[0], None, pattern.num_entries), x=(x, None, rows))
@@ -133,18 +123,9 @@ spmm_operator = Operator(
 
 
 def spmm_heads(pattern: CSRPattern, values: Tensor, x: Tensor, *, transpose: bool = False) -> Tensor:
-    r"""The product :math:`y_{ih} = \sum_j v_{ijh} x_{jh}` with values of its own for each head.
+    r"""The product :math:`y_{ih} = \sum_j v_{ijh} x_{jh}` of values ``(E, H)`` and features ``(n, H, C)``.
 
-    Args:
-        pattern: Where the entries are.
-        values: The values at the entries.
-        x: Dense features for each head, as wide as wanted.
-        transpose: Whether to multiply by the transpose instead; the values stay in the matrix's own order.
-
-    Shapes:
-        - **values:** :math:`(E, H)`
-        - **x:** :math:`(n, H, C)`
-        - **output:** :math:`(n, H, C)`
+    The values are in the matrix's own order, also if the product is with its transpose.
     """
     rows = pattern.num_rows if transpose else pattern.num_cols
     check_operands("spmm_heads", pattern, values=(values, 2, pattern.num_entries), x=(x, 3, rows))
@@ -181,18 +162,7 @@ spmm_heads_operator = Operator(
 
 
 def sddmm_heads(pattern: CSRPattern, a: Tensor, b: Tensor) -> Tensor:
-    r"""The inner products :math:`\langle a_{ih}, b_{jh} \rangle` at the entries :math:`(i, j)`.
-
-    Args:
-        pattern: Where the entries are.
-        a: Dense features of the rows.
-        b: Dense features of the columns.
-
-    Shapes:
-        - **a:** :math:`(n, H, C)`
-        - **b:** :math:`(n, H, C)`
-        - **output:** :math:`(E, H)`
-    """
+    r"""The inner products :math:`\langle a_{ih}, b_{jh} \rangle` at the entries, of features ``(n, H, C)``."""
     check_operands("sddmm_heads", pattern, a=(a, 3, pattern.num_rows), b=(b, 3, pattern.num_cols))
     if a.size(2) != b.size(2):
         raise ValueError(f"sddmm_heads: a has {a.size(2)} channels and b has {b.size(2)}; they must be as many")
@@ -230,16 +200,8 @@ def edge_softmax(
 ) -> Tensor:
     r"""GAT's attention :math:`G_{ij} = \mathrm{softmax}_j\, \mathrm{LeakyReLU}(d_i + s_j + e_{ij})`, Eq. (1)-(2).
 
-    Args:
-        pattern: Where the entries are.
-        dst: The share of the row's node in the logit.
-        src: The share of the column's node in the logit.
-        edge: The share of the entry itself, if there is one.
-        negative_slope: LeakyReLU's slope below zero.
-
-    Shapes:
-        - **dst**, **src:** :math:`(n, H)`
-        - **edge**, **output:** :math:`(E, H)`
+    Each logit is made of a share of the row's node and one of the column's, of shape ``(n, H)``, and maybe one of the
+    entry itself, of shape ``(E, H)``.
     """
     operands = {"dst": (dst, 2, pattern.num_rows), "src": (src, 2, pattern.num_cols)}
     if edge is not None:
@@ -320,16 +282,9 @@ edge_softmax_operator = Operator(
 
 
 def edge_diffusion(pattern: CSRPattern, weights: tuple[Tensor, Tensor], values: Tensor) -> Tensor:
-    r"""One step of diffusion :math:`\bar{A} S \bar{A}^T`, Eq. (5), read at the entries of :math:`S` only.
+    r"""One step of diffusion :math:`\bar{A} S \bar{A}^T`, Eq. (5), read at the entries of :math:`S` only, ``(E, H)``.
 
-    Args:
-        pattern: Where the entries of :math:`\bar{A}`, and of :math:`S`, are.
-        weights: The values of :math:`\bar{A}` in both orders, as for :func:`spmm`. They get no gradient.
-        values: The values of :math:`S`.
-
-    Shapes:
-        - **values:** :math:`(E, H)`
-        - **output:** :math:`(E, H)`
+    The weights are those of :math:`\bar{A}`, as for :func:`spmm`.
     """
     entries = pattern.num_entries
     check_operands("edge_diffusion", pattern, weights=(weights[0], None, entries), values=(values, 2, entries))
@@ -358,16 +313,9 @@ def dropout(x: Tensor, p: float, training: bool, global_rows: Tensor | None = No
     """As :func:`torch.nn.functional.dropout`: each element is 0 with probability p, else divided by 1 - p.
 
     torch draws one random number after the other: on PubMed the mask of G takes as long as several products. Here the
-    mask of an element is a hash of its position and of a seed, which torch draws. It does not depend on threads, the
-    backward pass makes it again instead of keeping it, and a process that holds some rows of a matrix draws the mask
-    that these rows have in the whole.
-
-    Args:
-        x: What is dropped from.
-        p: With which probability.
-        training: Whether anything is dropped at all.
-        global_rows: If ``x`` holds some rows of a larger matrix, their numbers there (int64): given the same seed, they
-            get the mask that they have there.
+    mask of an element is a hash of its position and of a seed, which torch draws. It does not depend on threads, and
+    the backward pass makes it again instead of keeping it. If ``x`` holds some rows of a larger matrix, of which
+    ``global_rows`` (int64) are the numbers, they get the mask that they have there, given the same seed.
     """
     if not training or not 0 < p < 1 or (global_rows is None and not _has_kernel(x)):
         return F.dropout(x, p, training)

@@ -284,13 +284,7 @@ class CaGATConv(ExplainedMessages):
         """The attention of all nodes as it is in evaluation, known by its products.
 
         A product with a few columns costs O(K T |E|), so that sums of attention over groups of nodes can be had for all
-        nodes at once. There is no dropout, and there are no gradients.
-
-        Args:
-            x: The node features.
-            edge_index: The edges.
-            edge_attr: Edge features or weights.
-            rounds: After how many of the K rounds. (default: all)
+        nodes at once. The arguments are those of :meth:`attention`.
         """
         rounds = self.K if rounds is None else rounds
         validation.require_integer("rounds", rounds, 0, self.K)

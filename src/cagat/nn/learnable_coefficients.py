@@ -39,15 +39,12 @@ class LearnableCoefficients(torch.nn.Module):
     def forward(self) -> Coefficients:
         """The coefficients as they are now: numbers, or tensors of shape ``(heads,)`` where they are learnt."""
         alpha, lam, xi = self.start
-        if self.alpha_offset is not None:
-            alpha = _within_unit(alpha, self.alpha_offset)
-        if self.lam_offset is not None:
-            lam = _within_unit(lam, self.lam_offset)
-        if self.xi_offset is not None:
-            xi = xi * (1 + F.elu(self.xi_offset))
-        return Coefficients(alpha, lam, xi)
+        xi = xi if self.xi_offset is None else xi * (1 + F.elu(self.xi_offset))
+        return Coefficients(_within_unit(alpha, self.alpha_offset), _within_unit(lam, self.lam_offset), xi)
 
 
-def _within_unit(start: float | Tensor, offset: Tensor) -> Tensor:
+def _within_unit(start: float | Tensor, offset: Tensor | None) -> float | Tensor:
+    if offset is None:
+        return start
     assert isinstance(start, float)
     return torch.sigmoid(math.log(start / (1 - start)) + offset)
