@@ -1,6 +1,6 @@
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 
 from cagat import CSRGraph, reference
 from cagat.kernels import CSRPattern
@@ -48,6 +48,7 @@ def test_merge_takes_the_mean_of_duplicates():
     assert graph.merge(torch.tensor([[1.0], [5.0], [3.0]])).tolist() == [[2], [5]]
 
 
+@settings(max_examples=40)
 @given(graphs())
 def test_equals_the_dense_matrices(graph: RandomGraph):
     for add_self_loops in (True, False):

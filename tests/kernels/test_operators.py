@@ -89,6 +89,7 @@ def random_inputs(graph: RandomGraph, heads: int = 3, channels: int = 5, dtype: 
     return made.pattern, made.transition("row", dtype), values, x, draw(made.num_nodes, heads, channels)
 
 
+@settings(max_examples=40)
 @given(graphs())
 def test_numba_and_torch_agree(graph: RandomGraph):
     p, weights, values, x, y = random_inputs(graph)

