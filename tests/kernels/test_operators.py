@@ -115,11 +115,11 @@ def test_edge_diffusion_with_any_number_of_heads_is_the_dense_product(heads, wid
     graph = RandomGraph(torch.tensor([[0, 1, 2, 2, 3, 1], [1, 2, 0, 1, 1, 4]]), 6, None)
     pattern, weights, values, _, _ = random_inputs(graph, heads=heads)
     left, S = torch.zeros(6, 6, dtype=torch.float64), torch.zeros(6, 6, heads, dtype=torch.float64)
-    places = (pattern.rows(), pattern.col.long())
-    left[places], S[places] = weights[0], values
+    entries = (pattern.rows(), pattern.col.long())
+    left[entries], S[entries] = weights[0], values
     if wide:
         pattern = replace(pattern, **{field.name: getattr(pattern, field.name).long() for field in fields(pattern)})
-    expected = torch.einsum("ip,pqh,jq->ijh", left, S, left)[places]
+    expected = torch.einsum("ip,pqh,jq->ijh", left, S, left)[entries]
     torch.testing.assert_close(edge_diffusion(pattern, weights, values), expected, rtol=1e-12, atol=1e-12)
 
 
@@ -253,7 +253,7 @@ def test_strides_do_not_matter_and_nan_stays():
     assert seeded_dropout(torch.full((50,), torch.nan), seed, 0.5).isnan().all()
 
 
-def test_some_rows_share_the_fate_that_they_have_in_the_whole():
+def test_some_rows_get_the_mask_that_they_have_in_the_whole():
     x, seed = torch.randn(50, 3, 2), torch.tensor([12345678912345])
     global_rows = torch.tensor([7, 49, 0, 12])
     assert torch.equal(

@@ -381,10 +381,10 @@ def test_sixty_thousand_nodes_take_less_than_a_gibibyte_and_a_half():
         ({"affinity": "all"}, "affinity must be one of .*, got 'all'"),
         ({"normalization": "walk", "support": "edges"}, 'not with "walk": change one of them'),
         ({"normalization": "left"}, "normalization must be one of row, sym, walk, got 'left'"),
-        ({"support": "edges", "affinity": "full"}, 'affinity="full" cannot be had'),
+        ({"support": "edges", "affinity": "full"}, 'affinity="full" is not possible'),
         ({"K": True}, "K must be an integer of at least 0, got True"),
-        ({"aggr": "max"}, "aggr='max' cannot be had"),
-        ({"flow": "target_to_source"}, "flow='target_to_source' cannot be had"),
+        ({"aggr": "max"}, "aggr='max' is not supported"),
+        ({"flow": "target_to_source"}, "flow='target_to_source' is not supported"),
     ],
 )
 def test_refuses_arguments_out_of_range(arguments, message):

@@ -29,14 +29,14 @@ _MESSAGE_PASSING = {"aggr": "add", "flow": "source_to_target", "decomposed_layer
 
 def check_message_passing(given: dict[str, Any], own: Iterable[str]) -> None:
     """Raise unless arguments that a layer does not know are PyG's, with the values that hold anyway."""
-    known = [*own, *_MESSAGE_PASSING]
+    known = [*(name for name in own if name != "kwargs"), *_MESSAGE_PASSING]
     for name, value in given.items():
         if name not in _MESSAGE_PASSING:
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(known)}"
             raise TypeError(f"the layer has no argument {name!r}; {hint}")
         if value != _MESSAGE_PASSING[name]:
-            raise ValueError(f"{name}={value!r} cannot be had: CaGAT sums over the edges into a node, and as a whole")
+            raise ValueError(f"{name}={value!r} is not supported: CaGAT sums over all edges into a node")
 
 
 def check_settings(**values: Any) -> None:
@@ -52,7 +52,7 @@ def check_settings(**values: Any) -> None:
         else:
             require_within(name, value, setting.low or 0, setting.high or 0)
     if values.get("support") == "edges" and values.get("affinity") == "full":
-        raise ValueError('support="edges" keeps S on the edges, so affinity="full" cannot be had; use "edges"')
+        raise ValueError('support="edges" keeps S on the edges, so affinity="full" is not possible; use "edges"')
     if values.get("support") == "edges" and values.get("normalization") == "walk":
         raise ValueError('support="edges" goes with normalization="row" or "sym", not with "walk": change one of them')
 
