@@ -24,7 +24,7 @@ _HOMES = {
 }
 _ROOMS = {
     "data", "diffusion", "distributed", "estimator", "explain", "explore", "kernels", "models", "nn", "reference",
-    "training",
+    "settings", "training",
 }  # fmt: skip
 
 

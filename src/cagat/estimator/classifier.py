@@ -48,9 +48,8 @@ class CaGATClassifier(
     Args:
         feature_norm: How X is scaled: rows by `"l1"`, `"l2"`, `"binary"`, columns by `"standard"`, or `"none"`. None
             means `"standard"` if X is dense and there is no graph, and else the preset's value.
-        validation_fraction: How much of every class is held out to decide when to stop. With 0, or if that makes fewer
-            nodes than there are classes (then there is a warning), all labelled nodes are trained on, for `epochs`
-            epochs but at most 200.
+        validation_fraction: How much of every class is held out to decide when to stop. With 0, or (with a warning) if
+            that is fewer nodes than classes, all labelled nodes are trained on, for `epochs` epochs but at most 200.
         n_neighbors: How many neighbours a row is joined to if there is no graph.
         preset: The published configuration that gives what is None; None for the default one.
         random_state: A seed, for results that can be repeated.
@@ -60,9 +59,8 @@ class CaGATClassifier(
         transduction_: The class found for each row that was fitted.
         label_distributions_: The probability of each class for each row that was fitted.
         embedding_: The last hidden layer for each row that was fitted.
-        attention_: How much row i attends to row j, where there is an edge: S of the first layer that aggregates, the
-            mean over its heads, as a CSR matrix. It is computed when it is first asked for, which takes a product for
-            every row.
+        attention_: How much row i attends to its neighbour j: S of the first layer that aggregates, averaged over its
+            heads, as a CSR matrix. It is computed on first use, which takes a product per row.
         graph_: The edges, as a CSR matrix; entry (i, j) is the weight of the edge from i to j.
         history_: For each epoch `loss`, and if nodes were held out `val_loss` and `val_accuracy`.
         n_iter_: How many epochs were trained.

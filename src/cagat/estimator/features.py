@@ -13,8 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from cagat.data import normalize_features
 
-STANDARD = "standard"
-"""The scaling of columns; :func:`cagat.data.normalize_features` has those of rows."""
+STANDARD = "standard"  # The scaling of columns; cagat.data.normalize_features has those of rows.
 
 
 class FeatureScaling:

@@ -1,6 +1,7 @@
 """What users pass to the classifier, checked before anything is computed."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -49,7 +50,7 @@ def resolve_parameters(parameters: Mapping[str, Any], *, dense_points: bool) -> 
     if norm not in (norms := (*SETTINGS["feature_norm"].choices, STANDARD)):
         raise ConfigError(f"feature_norm must be one of {', '.join(norms)}, but is {norm!r:.80}.")
     values = {**preset, **{name: checked(name, value) for name, value in given.items()}}
-    options = FitOptions(*(values[name] for name in ("lr", "weight_decay", "epochs", "patience")))
+    options = FitOptions(**{field.name: values[field.name] for field in fields(FitOptions)})
     return Parameters({key: values[key] for key in known.network.hyperparameters}, options, norm)
 
 
