@@ -16,7 +16,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import faults
 import where_context_helps
 from cagat.experiments.experiment import EXPERIMENTS, Experiment, Row, readings, table1, tuned
 from cagat.experiments.jobs import JobStore
@@ -26,6 +25,8 @@ from cagat.experiments.summary import TableCell, paired_difference, table_cells
 from cagat.experiments.tables import NOTE, RIVALS, readable_tables, rival
 from cagat.models import card
 from cagat.style import Table
+from fault_kinds.fault import read_rows as read_fault_rows
+from fault_kinds.fault import table as faults_table
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "docs/reproduction.md", "docs/reliability.md", "docs/performance.md")
@@ -250,7 +251,7 @@ BLOCKS: dict[str, Callable[[Path], str]] = {
     "nearest": nearest,
     "fit_times": fit_times,
     "where_context_helps": where_context_helps.block,
-    "faults": lambda results: faults.table(list(faults.read_rows(results / "faults.json").values())),
+    "faults": lambda results: faults_table(list(read_fault_rows(results / "faults.json").values())),
     **{name.replace("-", "_"): experiment_block(make) for name, make in EXPERIMENTS.items()},
     **{name: bench_block(name) for name in ("bench", "compare")},
 }

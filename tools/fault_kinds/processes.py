@@ -1,5 +1,6 @@
 """Processes that start at once: forked from one that has all modules loaded, but has no threads."""
 
+import ctypes
 import multiprocessing
 import os
 import sys
@@ -9,15 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fault_kinds.no_override import obey_permissions
-
-_MODULES = (
-    "cagat.cli",
-    "cagat.cli.training_display",
-    "cagat.experiments.workers",
-    "cagat.data.table_files",
-    "cagat.estimator",
-)
+_MODULES = ("cagat.cli", "cagat.experiments.workers", "cagat.data", "cagat.estimator", "cagat.training")
+_CAPABILITY_VERSION = 0x20080522
+_OVERRIDE, _READ_SEARCH = 1, 2
 
 
 class Ended(NamedTuple):
@@ -40,13 +35,13 @@ class Forked:
         function: A function of a module; it may call `sys.exit`.
         arguments: What it is given.
         folder: Its working directory.
-        obeys: Whether permissions of files count for it, also if it is the administrator's.
+        obeys: Whether file permissions hold for it even if it is root's.
     """
 
     def __init__(self, function: Callable[..., object], *arguments: Any, folder: Path, obeys: bool = False) -> None:
         context = _context()
         readers, writers = zip(*(context.Pipe(duplex=False) for _ in range(2)), strict=True)
-        self.process = context.Process(target=_settled, args=(writers, folder, obeys, function, arguments))
+        self.process = context.Process(target=_started, args=(writers, folder, obeys, function, arguments))
         self.process.start()
         self._printed = [b"", b""]
         self._listeners = [threading.Thread(target=self._listen, args=pair) for pair in enumerate(readers)]
@@ -63,8 +58,7 @@ class Forked:
             self.kill()
         for listener in self._listeners:
             listener.join()
-        out, err = (printed.decode(errors="replace") for printed in self._printed)
-        return Ended(code, out, err)
+        return Ended(code, *(printed.decode(errors="replace") for printed in self._printed))
 
     def kill(self) -> None:
         """End it at once, as a loss of power would."""
@@ -89,7 +83,7 @@ def _context() -> Any:
     return context
 
 
-def _settled(
+def _started(
     writers: Any, folder: Path, obeys: bool, function: Callable[..., object], arguments: tuple[Any, ...]
 ) -> None:
     for descriptor, writer in zip((1, 2), writers, strict=True):
@@ -98,8 +92,8 @@ def _settled(
     # Those of before may be in the middle of a file.
     sys.stdout, sys.stderr = (open(descriptor, "w", encoding="utf-8", closefd=False) for descriptor in (1, 2))  # noqa: SIM115
     os.chdir(folder)
-    if obeys:
-        obey_permissions()
+    if obeys and os.geteuid() == 0:
+        _give_up_override()
     try:
         function(*arguments)
     finally:
@@ -112,3 +106,14 @@ def _command(arguments: tuple[str, ...]) -> None:
 
     sys.argv = ["cagat", *arguments]
     main()
+
+
+def _give_up_override() -> None:
+    """Let file permissions hold in this process from now on, although it is root's."""
+    libc, header = ctypes.CDLL(None, use_errno=True), (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
+    sets = (ctypes.c_uint32 * 6)()  # Effective, permitted and inheritable, twice.
+    libc.capget(header, sets)
+    for number in (0, 1):
+        sets[number] &= ~(1 << _OVERRIDE | 1 << _READ_SEARCH) & 0xFFFFFFFF
+    if libc.capset(header, sets) != 0:
+        raise OSError(ctypes.get_errno(), "cannot give up rights")
