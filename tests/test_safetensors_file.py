@@ -67,7 +67,7 @@ def test_files_of_other_programs_have_no_checksum(path, metadata):
     assert not is_intact(path)
 
 
-def test_graphs_of_version_0_1_0_are_read(path):
+def test_graphs_of_older_versions_are_read(path):
     path.write_bytes(
         b'\x98\x00\x00\x00\x00\x00\x00\x00{"__metadata__":{"cagat":"'
         b'a668bb5839d50482ccef23f4669b50c1084e8338046ce4d4197f4fd427ad112a"},'

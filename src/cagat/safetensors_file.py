@@ -26,7 +26,7 @@ _LONGEST_HEADER = 2**23
 _BLOCK = 2**20
 _START = '{"__metadata__":{"sha256":"'
 _ZEROS = b"0" * 64
-# Up to version 0.1.0 the checksum of a graph stood under the name of the package.
+# Older versions put the checksum of a graph under the name of the package.
 _CHECKSUM = re.compile(rb'\{"__metadata__":\{"(?:sha256|cagat)":"([0-9a-f]{64})"')
 
 

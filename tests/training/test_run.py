@@ -13,7 +13,6 @@ from cagat.errors import CagatError, ConfigError, DamagedFileError, DatasetError
 from cagat.files import WriteError
 from cagat.safetensors_file import read_tensors
 from cagat.training import DivergedError, Run, TrainConfig, TrainedRun
-from cagat.training.checkpoint import previous
 from cagat.training.run_directory import RunDirectory, RunError
 
 GRAPH = "synthetic:nodes=90,degree=4,classes=3,features=8,seed=0"
@@ -193,7 +192,7 @@ def test_a_loss_that_is_no_number_stops_the_run(tmp_path, monkeypatch):
     assert TrainedRun(tmp_path / "run").evaluate().accuracy["train"] > 0
     assert error.value.exit_code == 3
     assert len(epochs) == 4
-    weights = read_tensors(previous(run.directory.checkpoint))[0]
+    weights = read_tensors(run.directory.previous_checkpoint)[0]
     assert all(np.isfinite(weight).all() for name, weight in weights.items() if name.startswith("model."))
 
 

@@ -56,12 +56,13 @@ class Checkpoints:
         return time.perf_counter() - self._saved_at > wait
 
     def save(self, trainer: Trainer, seconds: float) -> None:
-        """Write a checkpoint whole or not at all, and keep the one before it as `previous(path)`."""
+        """Write a checkpoint whole or not at all, and keep the one before it under a second name."""
         started, path = time.perf_counter(), self._directory.checkpoint
+        previous = self._directory.previous_checkpoint
         # One that could not be loaded does not take the place of the good one before it.
         if self._last_is_good:
-            with disk_errors(previous(path)):
-                _keep(path, previous(path))
+            with disk_errors(previous):
+                _keep(path, previous)
         tensors = {name: tensor.detach().cpu().numpy() for name, tensor in trainer.state_dict().items()}
         metadata = {"config": self._decisive, "graph": self._graph, "seconds": seconds, "versions": _versions()}
         write_tensors(path, tensors, metadata)
@@ -77,8 +78,8 @@ class Checkpoints:
             RunError: The configuration or the graph is not that of the saved state.
             DamagedFileError: Neither the last state nor the one before it can be read, or is one of this run.
         """
-        path = self._directory.checkpoint
-        if not path.exists() and not previous(path).exists():
+        path, previous = self._directory.checkpoint, self._directory.previous_checkpoint
+        if not path.exists() and not previous.exists():
             if self._directory.config.exists():
                 _logger.warning("%s: there is no checkpoint, so the run starts from the beginning.", path)
             return False
@@ -86,10 +87,10 @@ class Checkpoints:
             self._load(path, trainer)
             self._last_is_good = True
         except DamagedFileError as error:
-            if not previous(path).exists():
+            if not previous.exists():
                 raise
-            self._load(previous(path), trainer)
-            _logger.warning("%s Going on from the one before it, %s.", error, previous(path).name)
+            self._load(previous, trainer)
+            _logger.warning("%s Going on from the one before it, %s.", error, previous.name)
         return True
 
     def _load(self, path: Path, trainer: Trainer) -> None:
@@ -124,11 +125,6 @@ class Checkpoints:
                 f"{self._directory.path}: the graph is not the one that the run was started with. Bring that back, or "
                 "start a new run."
             )
-
-
-def previous(path: Path) -> Path:
-    """Where the checkpoint before the last is kept."""
-    return path.with_name(f"{path.stem}.previous{path.suffix}")
 
 
 def _keep(path: Path, kept: Path) -> None:

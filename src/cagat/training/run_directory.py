@@ -33,6 +33,7 @@ class RunDirectory:
         self.config = path / "config.yaml"
         self.metrics = path / "metrics.jsonl"
         self.checkpoint = path / "checkpoint.safetensors"
+        self.previous_checkpoint = path / "checkpoint.previous.safetensors"
         self.model = path / "model.safetensors"
         self.model_checksum = path / "model.safetensors.sha256"
         self.predictions = path / "predictions.csv"
@@ -70,8 +71,8 @@ class RunDirectory:
         """
         if (old := self.path / "checkpoint.pt").exists() and not self.checkpoint.exists():
             raise RunError(
-                f"{old}: was written by cagat 0.1.0 or older, which this version cannot read. Use that version, or "
-                f"train anew: cagat train --config {self.config} --out OTHER"
+                f"{old}: is from an older version of cagat, whose runs this one cannot read. Use that, or train "
+                f"anew: cagat train --config {self.config} --out OTHER"
             )
 
     @contextlib.contextmanager
