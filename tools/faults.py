@@ -1,7 +1,7 @@
 """Try everything that can go wrong, and count what came of it.
 
 Run: python tools/faults.py --quick        a share of each fault: under five minutes on two quiet cores
-     python tools/faults.py                the whole table, into results/faults.json; about an hour
+     python tools/faults.py                the whole table, into results/faults.json; about half an hour
      python tools/faults.py --only kills   some faults only; their rows take the place of those in the table
      python tools/faults.py --resume       only what the table does not have yet, or not with all its tries
 

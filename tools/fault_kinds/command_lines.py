@@ -119,7 +119,7 @@ COMMAND_LINES = Fault(
     "command-lines",
     "random command lines, drawn from the commands' own options",
     "exit code 0, 1, 2 or 3 and a message, never a traceback; a sound line: 0",
-    tries=500,
+    tries=150,
     quick=40,
     run=random_command_lines,
 )

@@ -205,7 +205,7 @@ DAMAGE = (
         "changes",
         "random changes of graphs, tables, configurations and weights, behind their checksums",
         "read, or refused with a typed error; under 5 s",
-        tries=5000,
+        tries=3000,
         quick=600,
         run=changed_files,
     ),

@@ -103,13 +103,13 @@ class Search:
                 "cagat tune needs the package optuna. Install it with: pip install 'cagat[tune]'"
             ) from error
         optuna.logging.set_verbosity(logging.WARNING)
+        first = list(card(options.model).presets.values()) if options.finalists is None else _finalists(options)
         space = SearchSpace.of(options.model, options.space)
         loaded = {name: cached_graph(name, options.data_dir) for name in options.datasets}
         graphs = {name: graph_digest(graph, graph.y) for name, graph in loaded.items()}
         asked = {key: getattr(options, key) for key in ("model", "splits", "first_seed", "epochs", "patience")}
         asked |= {"datasets": list(options.datasets), "labels": list(options.labels)}
         _require_same_search(options.out, asked | {"space": space.ranges, "graphs": graphs})
-        first = list(card(options.model).presets.values()) if options.finalists is None else _finalists(options)
         # A trial is given up after its first fits if it is worse than half of the trials were then.
         pruner = optuna.pruners.MedianPruner(n_startup_trials=10, n_warmup_steps=len(options.tasks()) // 3)
         study = optuna.create_study(
@@ -187,13 +187,13 @@ class Search:
         trial.set_user_attr("reason", reason)
         self.study.tell(trial, state=optuna.trial.TrialState.PRUNED)
 
-    def _asked(self, values: Mapping[str, Any], task: Task) -> dict[str, Any]:
-        """What identifies a fit in the records."""
-        return {**self._config(values), **task._asdict(), "graph": self._graphs[task.dataset]}
-
     def _config(self, values: Mapping[str, Any]) -> dict[str, Any]:
         options = self.options
         return {"model": options.model, "epochs": options.epochs, "patience": options.patience, **values}
+
+    def _asked(self, values: Mapping[str, Any], task: Task) -> dict[str, Any]:
+        """What identifies a fit in the records."""
+        return {**self._config(values), **task._asdict(), "graph": self._graphs[task.dataset]}
 
     def _score(self, trial: "optuna.Trial", workers: ProcessPoolExecutor, on_fit: Callable[[int, int], None]) -> float:
         """The mean validation accuracy over all tasks."""
