@@ -28,7 +28,7 @@ def test_there_and_back(heads, channels):
     layout = RowLayout(heads, channels, torch.float32)
     features, values = torch.randn(6, heads, channels), torch.randn(10, heads)
     rows = layout.rows(features)
-    assert rows.shape == (6, layout.width)
+    assert rows.shape == (layout.parts, 6, layout.lanes)
     assert rows.abs().sum() == pytest.approx(features.abs().sum().item(), rel=1e-5)
     assert torch.equal(layout.features(rows), features)
     assert layout.values(values).shape == (10, layout.padded_heads)
@@ -37,13 +37,7 @@ def test_there_and_back(heads, channels):
 
 def test_channels_come_before_heads():
     features = torch.tensor([[[1.0, 2.0], [3.0, 4.0]]])
-    assert RowLayout(2, 2, torch.float32).rows(features).tolist() == [[1, 3, 2, 4]]
-
-
-def test_coefficients_are_vectors_of_heads():
-    layout = RowLayout(3, 2, torch.float64)
-    assert layout.coefficient(0.5).tolist() == [0.5] * 4
-    assert layout.coefficient(torch.tensor([1.0, 2.0, 3.0])).tolist() == [1, 2, 3, 0]
+    assert RowLayout(2, 2, torch.float32).rows(features).tolist() == [[[1, 3, 2, 4]]]
 
 
 def test_too_many_heads_and_no_features_at_all():

@@ -10,11 +10,14 @@ if TYPE_CHECKING:
 
 
 def bench(
-    quick: Annotated[bool, typer.Option("--quick", help="Only the layer, on Cora and PubMed; under a minute.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Only the layer, on Cora and PubMed; about a minute.")] = False,
     compare: Annotated[bool, typer.Option("--compare", help="Also the layers one would pick instead.")] = False,
     repeats: Annotated[int, typer.Option(min=2, help="How often each side is measured at the most.")] = 30,
     dgl: Annotated[
         Path | None, typer.Option(help="The Python of an environment with DGL, for --compare: it needs its own.")
+    ] = None,
+    against: Annotated[
+        Path | None, typer.Option(help="Only the layer, of this checkout and of another one in turn.")
     ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the measurements to this file, too.")] = None,
 ) -> None:
@@ -31,15 +34,21 @@ def bench(
     if json_file is not None and not json_file.absolute().parent.is_dir():
         raise CagatError(f"{json_file} cannot be written: there is no directory {json_file.parent}; create it first")
     from cagat.experiments.bench import measure
-    from cagat.experiments.bench.facts import facts
+    from cagat.experiments.bench.against import commit_of, measure_against
+    from cagat.experiments.bench.measurement import facts
 
     switches = [f"--{name}" for name, is_on in (("quick", quick), ("compare", compare)) if is_on]
+    if against is not None:
+        switches.append(f"--against {against}")
     run = facts(" ".join(["cagat bench", *switches, f"--repeats {repeats}"]))
     console = Console()
     rows: list[Measurement] = []
     left_out: list[str] = []
     with console.status("Measuring") as status:
-        for row in measure(quick=quick, compare=compare, repeats=repeats, dgl_python=dgl, left_out=left_out.append):
+        measured = measure(quick=quick, compare=compare, repeats=repeats, dgl_python=dgl, left_out=left_out.append)
+        if against is not None:
+            run["commit"], measured = commit_of(), measure_against(against, (1, 2), repeats)
+        for row in measured:
             rows.append(row)
             if json_file is not None:  # After every row, so that an interrupted run is not lost.
                 atomic_write(json_file, json.dumps([row.as_dict() | {"run": run} for row in rows], indent=2) + "\n")

@@ -1,9 +1,8 @@
 """The context-aware attention S as an operator: on all pairs without ever forming it, or on the edges only."""
 
-from cagat.diffusion.attention import AttentionOperator, EdgeSupport, FullSupport
-from cagat.diffusion.diffuse import Diffused, diffuse
-from cagat.diffusion.diffused_features import attended_features, diffused_features
-from cagat.diffusion.diffusion import Coefficients, Diffusion
+from cagat.diffusion.attention import AttentionOperator, EdgeSupport, FullSupport, is_zero, over_channels
+from cagat.diffusion.diffuse import Coefficients, Diffused, Diffusion, diffuse
+from cagat.diffusion.operator import GATAttention, can_attend, diffuse_features
 
 __all__ = [
     "AttentionOperator",
@@ -12,7 +11,10 @@ __all__ = [
     "Diffusion",
     "EdgeSupport",
     "FullSupport",
-    "attended_features",
+    "GATAttention",
+    "can_attend",
     "diffuse",
-    "diffused_features",
+    "diffuse_features",
+    "is_zero",
+    "over_channels",
 ]

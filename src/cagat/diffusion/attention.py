@@ -6,12 +6,21 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from cagat.diffusion.diffusion import is_zero, over_channels
 from cagat.kernels import CSRGraph, edge_diffusion, sddmm_heads, spmm_heads
 from cagat.memory import require_memory
 
 # One-hot columns are multiplied in blocks that take about this many bytes.
 _BLOCK_BYTES = 2**27
+
+
+def is_zero(coefficient: float | Tensor) -> bool:
+    """Whether a term can be left out: it is zero, and cannot be learnt to be anything else."""
+    return not isinstance(coefficient, Tensor) and coefficient == 0
+
+
+def over_channels(coefficient: float | Tensor) -> float | Tensor:
+    """The coefficient as a factor of ``(nodes, heads, channels)``."""
+    return coefficient[:, None] if isinstance(coefficient, Tensor) else coefficient
 
 
 class Chain:

@@ -1,13 +1,52 @@
 """The rounds of Algorithm 1 by single products: on any device, for any switches, differentiable any number of times."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from cagat.diffusion.attention import Chain, EdgeSupport, FullSupport
-from cagat.diffusion.diffusion import Coefficients, Diffusion, is_zero, over_channels
+from cagat.diffusion.attention import Chain, EdgeSupport, FullSupport, is_zero, over_channels
 from cagat.kernels import CSRGraph, spmm_heads
+
+
+@dataclass(frozen=True)
+class Diffusion:
+    """The switches of :class:`~cagat.CaGATConv`, which documents them. They are checked there.
+
+    Attributes:
+        K: The number of rounds.
+        T: The number of diffusion steps per round.
+        support: Whether S lives on all pairs (``"full"``) or on the ``"edges"``.
+        affinity: Whether Q is taken on the ``"edges"`` or on all pairs (``"full"``).
+        feedback: Whether H is aggregated instead of Z.
+        normalization: How the diffusion matrix is normalised: ``"row"``, ``"sym"`` or ``"walk"``.
+    """
+
+    K: int = 3
+    T: int = 2
+    support: Literal["full", "edges"] = "full"
+    affinity: Literal["edges", "full"] = "edges"
+    feedback: bool = False
+    normalization: Literal["row", "sym", "walk"] = "row"
+
+
+class Coefficients(NamedTuple):
+    """The three weights of the diffusion, each one number or a tensor of shape ``(heads,)``.
+
+    Attributes:
+        alpha: The share of context in the attention, Eq. (15).
+        lam: The share of aggregated features in the output, Eq. (18).
+        xi: The weight of the affinity between features, Eq. (15).
+    """
+
+    alpha: float | Tensor
+    lam: float | Tensor
+    xi: float | Tensor
+
+    def of_heads(self, heads: slice) -> "Coefficients":
+        """The coefficients of some of the heads."""
+        return Coefficients(*(value[heads] if isinstance(value, Tensor) else value for value in self))
 
 
 class Diffused(NamedTuple):

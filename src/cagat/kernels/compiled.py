@@ -1,10 +1,17 @@
-"""Compiling loops, once for all processes where that is possible."""
+"""Compiling loops, once for all processes where that is possible.
+
+numba keeps machine code until the file of the loop itself changes. Our loops also call what stands in other files of
+this package, so the name under which code is kept holds a hash of them all.
+"""
 
 import contextlib
 import ctypes
 import functools
+import hashlib
 import pickle
 from collections.abc import Callable
+from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numba
@@ -20,11 +27,32 @@ CFunction = Callable[[int], None]
 FAST_MATH = ("reassoc", "contract", "nsz")
 
 
+@functools.cache
+def source_hash(package: Path = Path(__file__).parent) -> str:
+    """A hash of all files that compiled loops may call."""
+    digest = hashlib.sha256()
+    for path in sorted(package.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _named_by_sources(function: Callable[..., None]) -> Callable[..., None]:
+    """A copy of a function under whose name numba keeps code for as long as no source changes."""
+    assert isinstance(function, FunctionType)
+    copy = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    copy.__module__ = function.__module__
+    copy.__qualname__ = f"{function.__qualname__}-{source_hash()}"
+    return copy
+
+
 class compiled:  # noqa: N801  It is used as a decorator.
     """A compiled loop whose machine code is kept on disk, unless that is impossible: then it lives with the process."""
 
     def __init__(self, function: Callable[..., None]) -> None:
         functools.update_wrapper(self, function)
+        function = _named_by_sources(function)
         self._in_memory = numba.njit(nogil=True, fastmath=set(FAST_MATH))(function)
         self._call = self._in_memory
         # numba raises RuntimeError if it finds no directory to write to: a read-only installation and home.
@@ -44,7 +72,7 @@ class compiled:  # noqa: N801  It is used as a decorator.
 
 def compiled_for_c(function: Callable[[Any], None]) -> CFunction:
     """Compile a function that takes an address, at once, and keep its machine code if that is possible."""
-    signature = numba.types.void(numba.types.voidptr)
+    signature, function = numba.types.void(numba.types.voidptr), _named_by_sources(function)
     try:
         code = numba.cfunc(signature, fastmath=set(FAST_MATH), cache=True)(function)
     except _NOT_KEPT:

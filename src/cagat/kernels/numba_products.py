@@ -4,8 +4,6 @@ A loop works on the rows ``start`` to ``stop`` and writes nothing that belongs t
 last dimensions, so that the innermost loops run over adjacent numbers and become vector instructions.
 """
 
-import inspect
-import zlib
 from functools import cache
 from typing import Any
 
@@ -15,15 +13,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cagat.kernels import compiled as compiled_module
-from cagat.kernels import lanes as lanes_module
-from cagat.kernels import torch_products
+from cagat.kernels import row_passes, torch_products
 from cagat.kernels.compiled import compiled
 from cagat.kernels.csr_pattern import CSRPattern
-from cagat.kernels.lanes import index, keep, load, store, tile, zeros
-from cagat.kernels.row_layout import RowLayout
-from cagat.kernels.row_program import RowProgram
+from cagat.kernels.row_layout import RowLayout, row_layout
+from cagat.kernels.row_passes import RowPasses
 from cagat.kernels.row_threads import row_threads
+from cagat.kernels.simd import index, keep_alive, load, store, tile, zeros
 from cagat.kernels.thread_count import kernel_threads
 
 
@@ -46,8 +42,8 @@ def _rows_alone(pattern: CSRPattern, transpose: bool) -> CSRPattern:
 
 
 def _has_whole_rows(pattern: CSRPattern, x: Tensor) -> bool:
-    """Whether features of one head are rows of a row program as they are."""
-    layout = RowLayout(1, x.size(-1), x.dtype)
+    """Whether features of one head are rows of a pass as they are."""
+    layout = row_layout(1, x.size(-1), x.dtype)
     return pattern.col.dtype == torch.int32 and layout.is_possible and layout.width == layout.channels
 
 
@@ -68,9 +64,8 @@ def spmm(pattern: CSRPattern, weights: list[Tensor], x: Tensor, transpose: bool)
     rows, weight = _rows_alone(pattern, transpose), weights[transpose].contiguous()
     out = x.new_empty(rows.num_rows, x.size(1))
     if _has_whole_rows(pattern, x):
-        program = RowProgram(rows, (weight, weight), RowLayout(1, x.size(1), x.dtype))
-        program.aggregate(out, x=x.detach().contiguous())
-        program.run()
+        passes = RowPasses(rows, (weight, weight), row_layout(1, x.size(1), x.dtype), by_parts=False)
+        row_passes.aggregate(passes, x.detach().contiguous(), out)
         return out
     _run(_spmm, rows.rowptr, rows.col, weight, x, out, width=x.size(1))
     return out
@@ -100,10 +95,9 @@ def spmm_heads(pattern: CSRPattern, values: Tensor, x: Tensor, transpose: bool) 
     rows = _rows_alone(pattern, transpose)
     out = x.new_empty(rows.num_rows, x.size(1), x.size(2))
     if x.size(1) == 1 and _has_whole_rows(pattern, x):
-        program = RowProgram(pattern, None, RowLayout(1, x.size(2), x.dtype))
-        factors = (values.detach().contiguous(), x.detach().contiguous())
-        program.aggregate(out, values=factors[0], y=factors[1], transpose=transpose)
-        program.run()
+        passes = RowPasses(pattern, None, row_layout(1, x.size(2), x.dtype), by_parts=False)
+        factor, values = x.detach().contiguous(), values.detach().contiguous()
+        row_passes.aggregate(passes, factor, out, values=values, transpose=transpose)
         return out
     width = x.size(1) * x.size(2)
     _run(_spmm_heads, rows.rowptr, rows.col, pattern.perm_t, transpose, values, x, out, width=width)
@@ -133,7 +127,7 @@ def sddmm_heads(pattern: CSRPattern, a: Tensor, b: Tensor) -> Tensor:
 
 def _heads_layout(pattern: CSRPattern, values: Tensor) -> RowLayout | None:
     """A layout for vectors of heads, if there are loops for it."""
-    layout = RowLayout(values.size(1), 1, values.dtype)
+    layout = row_layout(values.size(1), 1, values.dtype)
     return layout if layout.is_possible and pattern.col.dtype == torch.int32 else None
 
 
@@ -142,10 +136,8 @@ def edge_softmax(pattern: CSRPattern, dst: Tensor, src: Tensor, edge: Tensor | N
     layout = _heads_layout(pattern, dst)
     if layout is None:
         return torch_products.edge_softmax(pattern, dst, src, edge, negative_slope)
-    program = RowProgram(_rows_alone(pattern, False), None, layout)
     out = dst.new_empty(pattern.num_entries, layout.padded_heads)
-    program.softmax(out, *_padded(layout, dst, src, edge), negative_slope)
-    program.run()
+    row_passes.softmax(_rows_alone(pattern, False), layout, *_padded(layout, dst, src, edge), negative_slope, out)
     return layout.unpadded(out)
 
 
@@ -162,13 +154,10 @@ def edge_softmax_backward(
     layout = _heads_layout(pattern, dst)
     if layout is None:
         return torch_products.edge_softmax_backward(pattern, dst, src, edge, negative_slope, softmax, grad)
-    program = RowProgram(pattern, None, layout)
     gradients = [dst.new_empty(like.size(0), layout.padded_heads) for like in (dst, src, softmax)]
     grad_dst, grad_src, grad_logit = gradients
-    logits = _padded(layout, dst, src, edge)
-    program.softmax_backward(grad_logit, grad_dst, *logits, negative_slope, layout.values(softmax), layout.values(grad))
-    program.column_sums(grad_src, grad_logit)
-    program.run()
+    logits, values = _padded(layout, dst, src, edge), (layout.values(softmax), layout.values(grad))
+    row_passes.softmax_backward(pattern, layout, *logits, negative_slope, *values, grad_logit, grad_dst, grad_src)
     return layout.unpadded(grad_dst), layout.unpadded(grad_src), layout.unpadded(grad_logit)
 
 
@@ -184,8 +173,6 @@ def _edge_diffusion(heads: int) -> compiled:
     longer.
     """
     H = heads
-    # numba keeps compiled code until this file changes; what it calls is in others, whose text it is told here.
-    sources = zlib.crc32("".join(map(inspect.getsource, (compiled_module, lanes_module))).encode())
 
     @compiled
     def edge_diffusion(
@@ -202,7 +189,7 @@ def _edge_diffusion(heads: int) -> compiled:
         """``out = L S L^T`` at the entries of S, where L is ``Abar`` or its transpose."""
         D = values.dtype.type
         # Row i of L S. It is cleared entry by entry, so that a row costs its own entries and not all nodes.
-        rows = np.zeros((len(rowptr) - 1 + (sources - sources), H), dtype=values.dtype)
+        rows = np.zeros((len(rowptr) - 1, H), dtype=values.dtype)
         row, S, result = rows.ctypes.data, values.ctypes.data, out.ctypes.data
         pointers, columns = rowptr.ctypes.data, col.ctypes.data
         left_pointers, left_columns, weight = left_rowptr.ctypes.data, left_col.ctypes.data, left_weight.ctypes.data
@@ -225,7 +212,7 @@ def _edge_diffusion(heads: int) -> compiled:
                 p = index(left_columns, f)
                 for e in range(index(pointers, p), index(pointers, p + 1)):
                     store(row, index(columns, e) * H, zeros(D, H))
-        keep(rows)
+        keep_alive(rows)
 
     return edge_diffusion
 

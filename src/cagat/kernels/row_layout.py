@@ -1,7 +1,8 @@
-"""How features lie in memory while a row program works on them."""
+"""How features lie in memory while compiled passes work on them."""
 
 import math
 from dataclasses import dataclass
+from functools import cache, cached_property
 
 import torch
 from torch import Tensor
@@ -30,52 +31,48 @@ class RowLayout:
     channels: int
     dtype: torch.dtype
 
-    @property
+    @cached_property
     def padded_heads(self) -> int:
         """The number of heads, rounded up to a power of two."""
         return 1 << max(0, self.heads - 1).bit_length()
 
-    @property
+    @cached_property
     def is_possible(self) -> bool:
         """Whether there are steps for such rows."""
         return self.heads > 0 and self.channels > 0 and self.padded_heads * self.dtype.itemsize <= _PART_BYTES
 
-    @property
+    @cached_property
     def lanes(self) -> int:
         """The size of a part: few registers in all, and few parts, of which each costs about as much as two more."""
-        needed, best, lowest = self.channels * self.padded_heads, 0, math.inf
-        part = max(self.padded_heads, _SMALLEST_PART)
-        while part * self.dtype.itemsize <= _PART_BYTES:
-            cost = -(-needed // part) * (2 + -(-part * self.dtype.itemsize // 32))
-            if cost < lowest:
-                best, lowest = part, cost
-            part *= 2
-        return best
+        return _lanes(self.padded_heads, self.channels * self.padded_heads, self.dtype.itemsize)
 
-    @property
+    @cached_property
     def width(self) -> int:
         """The length of a row."""
         needed = self.channels * self.padded_heads
         return needed + -needed % self.lanes
 
-    @property
-    def is_square_cut(self) -> bool:
-        """Whether a row is one part and nothing is padded, so that features are turned within registers."""
-        return self.lanes == self.heads * self.channels
+    @cached_property
+    def parts(self) -> int:
+        """The number of parts of a row."""
+        return self.width // self.lanes
+
+    @cached_property
+    def is_exact(self) -> bool:
+        """Whether nothing is padded, so that features are laid out within registers."""
+        return self.width == self.heads * self.channels
 
     def rows(self, features: Tensor) -> Tensor:
-        """Features of shape ``(n, heads, channels)`` as rows ``(n, width)``."""
+        """Features of shape ``(n, heads, channels)`` as rows ``(parts, n, lanes)``."""
         padding = (0, self.padded_heads - self.heads, 0, self.width // self.padded_heads - self.channels)
         rows = features.transpose(1, 2)
         rows = F.pad(rows, padding) if any(padding) else rows
-        return rows.reshape(features.size(0), self.width)
+        return rows.reshape(features.size(0), self.parts, self.lanes).transpose(0, 1)
 
     def features(self, rows: Tensor) -> Tensor:
         """What :meth:`rows` were made from."""
-        features = rows.view(rows.size(0), self.width // self.padded_heads, self.padded_heads)[
-            :, : self.channels, : self.heads
-        ]
-        return features.transpose(1, 2).contiguous()
+        whole = rows.transpose(0, 1).reshape(rows.size(1), self.width // self.padded_heads, self.padded_heads)
+        return whole[:, : self.channels, : self.heads].transpose(1, 2).contiguous()
 
     def values(self, values: Tensor) -> Tensor:
         """Values of shape ``(entries, heads)`` with heads as they are in a row."""
@@ -86,8 +83,18 @@ class RowLayout:
         """What :meth:`values` were made from."""
         return values[:, : self.heads].contiguous()
 
-    def coefficient(self, coefficient: float | Tensor) -> Tensor:
-        """One number for all heads, or one a head, as a vector of heads."""
-        if isinstance(coefficient, Tensor):
-            return F.pad(coefficient.detach().to(self.dtype), (0, self.padded_heads - self.heads)).contiguous()
-        return torch.full((self.padded_heads,), coefficient, dtype=self.dtype)
+
+@cache
+def _lanes(heads: int, needed: int, itemsize: int) -> int:
+    best, lowest = 0, math.inf
+    part = max(heads, _SMALLEST_PART)
+    while part * itemsize <= _PART_BYTES:
+        cost = -(-needed // part) * (2 + -(-part * itemsize // 32))
+        if cost < lowest:
+            best, lowest = part, cost
+        part *= 2
+    return best
+
+
+row_layout = cache(RowLayout)
+"""The layout for so many heads and channels of a dtype, made once."""

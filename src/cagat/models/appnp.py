@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from cagat.kernels import CSRGraph, CSRPattern, spmm, spmm_heads
-from cagat.kernels.row_layout import RowLayout
+from cagat.kernels.row_layout import row_layout
 from cagat.models.feature_linear import FeatureLinear
 from cagat.models.gcn import gcn_graph
 from cagat.models.node_classifier import Features, NodeClassifier
@@ -119,14 +119,14 @@ def _can_be_a_program(z: Tensor, pattern: CSRPattern) -> bool:
         return False
     if z.device.type != "cpu" or z.dtype not in (torch.float32, torch.float64) or z.dim() != 2 or z.size(0) == 0:
         return False
-    return pattern.col.dtype == torch.int32 and RowLayout(1, z.size(1), z.dtype).is_possible
+    return pattern.col.dtype == torch.int32 and row_layout(1, z.size(1), z.dtype).is_possible
 
 
 _Steps = tuple[int, float, CSRPattern, tuple[Tensor, Tensor], Sequence[Tensor] | None]
 
 
 class _Program(torch.autograd.Function):
-    """All steps as one row program: on Cora, torch's dispatcher takes as long for a step as its product.
+    """All steps as compiled passes: on Cora, torch's dispatcher takes as long for a step as its product.
 
     The propagation is linear. Its gradient therefore is its transpose, the gradient of which is the propagation again.
     """
@@ -151,27 +151,22 @@ def _propagated(
     transpose: bool,
 ) -> Tensor:
     # Imported here, so that importing cagat does not wait for the compiler.
-    from cagat.kernels.row_program import RowProgram
+    from cagat.kernels.row_passes import RowPasses, aggregate
 
-    layout = RowLayout(1, z.size(1), z.dtype)
-    program = RowProgram(pattern, weights, layout)
+    layout = row_layout(1, z.size(1), z.dtype)
+    passes = RowPasses(pattern, weights, layout)
     start = layout.rows(z[:, None, :]).contiguous()
     current, following, other = start, torch.empty_like(start), torch.empty_like(start)
-    if transpose:
-        # Every step hands alpha times its gradient to the start, and the first one the rest, too.
-        total = torch.empty_like(start)
-        program.combine(total, start, alpha)
+    # Transposed, every step hands alpha times its gradient to the start, and the first one the rest, too.
+    total = alpha * start
     for step in reversed(range(K)) if transpose else range(K):
-        factors: dict[str, Any] = {"x": current, "scale_x": 1 - alpha}
-        if dropped is not None:
-            factors = {"values": dropped[step], "y": current, "scale_y": 1 - alpha}
+        values = None if dropped is None else dropped[step]
         if not transpose:
-            program.aggregate(following, **factors, add=start, scale_add=alpha)
+            aggregate(passes, current, following, values=values, scale=1 - alpha, add=start, scale_add=alpha)
         elif step > 0:
-            program.aggregate(following, **factors, transpose=True)
-            program.combine(total, following, alpha, add=total)
+            aggregate(passes, current, following, values=values, scale=1 - alpha, transpose=True)
+            total.add_(following, alpha=alpha)
         else:
-            program.aggregate(following, **factors, add=total, transpose=True)
+            aggregate(passes, current, following, values=values, scale=1 - alpha, add=total, transpose=True)
         current, following, other = following, other, following
-    program.run()
-    return current if layout.width == z.size(1) else current[:, : z.size(1)].contiguous()
+    return layout.features(current)[:, 0]

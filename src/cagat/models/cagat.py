@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from cagat.diffusion.diffusion import is_zero
+from cagat.diffusion import is_zero
 from cagat.kernels import CSRGraph
 from cagat.models.feature_linear import dense_features
 from cagat.models.node_classifier import Features, NodeClassifier

@@ -126,5 +126,5 @@ def _has_loops(z: Tensor, *weights: Tensor) -> bool:
     if torch.compiler.is_compiling() or type(z) is not Tensor:
         return False
     kinds = {(tensor.device.type, tensor.dtype) for tensor in (z, *weights)}
-    # Rows of a multiple of 64 channels are whole vectors; see LANES of cagat.models.infomax_loops.
+    # Rows of a multiple of 64 channels are whole vectors; see LANES of cagat.models.infomax.
     return kinds in ({("cpu", torch.float32)}, {("cpu", torch.float64)}) and z.size(0) > 0 and z.size(1) % 64 == 0

@@ -7,7 +7,7 @@ known. The gradient at the output of the encoder is an outer product, and behind
 know of a feature is whether it is positive: a bit. What is gathered for the gradient then fits in the second cache.
 
 The compiled loops know memory by addresses and work on rows in parts of :data:`LANES` channels
-(:mod:`cagat.kernels.lanes`). A loop is given a range of blocks of rows, or of rows, and writes nothing of others.
+(:mod:`cagat.kernels.simd`). A loop is given a range of blocks of rows, or of rows, and writes nothing of others.
 """
 
 import math
@@ -23,9 +23,22 @@ from torch.autograd.function import once_differentiable
 
 from cagat.kernels import CSRPattern
 from cagat.kernels.compiled import compiled
-from cagat.kernels.lanes import FAR, chosen, fold, index, inlined, intrinsic, keep, load, prefetch, store, tile, zeros
 from cagat.kernels.row_threads import row_threads
 from cagat.kernels.scratch import scratch
+from cagat.kernels.simd import (
+    FAR,
+    fold,
+    index,
+    inlined,
+    intrinsic,
+    keep_alive,
+    load,
+    prefetch,
+    select,
+    store,
+    tile,
+    zeros,
+)
 from cagat.kernels.thread_count import kernel_threads
 
 LANES = 64
@@ -199,10 +212,10 @@ def _add_row(sums: int, row: int, gate: Any, width: int, D: Any) -> None:
     for part in range(0, width, LANES):
         h = load(row, part, D, LANES)
         # NaN is not positive, and must not get lost.
-        above = chosen(0, nothing, h, h, nothing)
+        above = select(0, nothing, h, h, nothing)
         _add_to(sums, part, gate * above, D)
         _add_to(sums, width + part, gate * (h - above), D)
-        _add_to(sums, 2 * width + part, chosen(0, nothing, h, gate, nothing), D)
+        _add_to(sums, 2 * width + part, select(0, nothing, h, gate, nothing), D)
 
 
 @inlined
@@ -257,12 +270,12 @@ def _judge(
             total = zeros(D, LANES)
             for part in range(0, a.width, LANES):
                 h = load(row, part, D, LANES) if is_real else _encode_part(a, i, part, row, signs, D)
-                total += load(v, part, D, LANES) * chosen(0, nothing, h, h, tilt * h)
+                total += load(v, part, D, LANES) * select(0, nothing, h, h, tilt * h)
             store(np.int64(score.ctypes.data), 0, fold(total, 1))
             losses[i], slant = _verdict(score[0], is_real, D)
             gates[i] = slant / D(n)
             _add_row(mine, row, tile(load(gate, i, D, 1), LANES), a.width, D)
-    keep(kept)
+    keep_alive(kept)
 
 
 @compiled

@@ -14,11 +14,13 @@ from cagat.diffusion import (
     Diffusion,
     EdgeSupport,
     FullSupport,
-    attended_features,
+    GATAttention,
+    can_attend,
     diffuse,
-    diffused_features,
+    diffuse_features,
+    is_zero,
+    over_channels,
 )
-from cagat.diffusion.diffusion import is_zero, over_channels
 from cagat.kernels import CSRGraph, dropout, edge_softmax, prepare_graph
 from cagat.memory import require_memory
 from cagat.nn import validation
@@ -228,7 +230,7 @@ class CaGATConv(ExplainedMessages):
             G = self._attend(Z, graph, edge_attr)
             G = dropout(G, self.dropout, self.training, graph.global_entries)
         if out is None:
-            out = diffused_features(Z, G, graph, self.coefficients(), self.diffusion)
+            out = diffuse_features(Z, G, graph, self.coefficients(), self.diffusion)
         if is_looked_into:
             diffused = self._diffuse(Z, G, graph, self.K)
         if self.is_explained:
@@ -338,15 +340,11 @@ class CaGATConv(ExplainedMessages):
 
     def _fused(self, Z: Tensor, graph: CSRGraph) -> Tensor | None:
         """The features after all rounds, without G, if there is an operator that makes them."""
-        return attended_features(
-            Z,
-            (self.att_dst, self.att_src),
-            graph,
-            self.coefficients(),
-            self.diffusion,
-            negative_slope=self.negative_slope,
-            dropout=self.dropout if self.training else 0.0,
-        )
+        p, coefficients = self.dropout if self.training else 0.0, self.coefficients()
+        if not can_attend(Z, graph, coefficients, self.diffusion, p):
+            return None
+        attention = GATAttention(self.att_dst, self.att_src, self.negative_slope, p)
+        return diffuse_features(Z, attention, graph, coefficients, self.diffusion)
 
     def _edge_logits(self, graph: CSRGraph, edge_attr: Tensor) -> Tensor:
         """What the edge features add to the logits, at the entries of the graph."""

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from cagat.diffusion.diffusion import is_zero
+from cagat.diffusion import is_zero
 from cagat.distributed import Halo, PartedGraph, Traffic, World, metis_parts
 from cagat.errors import ConfigError
 from cagat.kernels import CSRGraph

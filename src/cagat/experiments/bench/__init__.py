@@ -1,12 +1,11 @@
-"""What the layer and its training cost, beside others, measured interleaved in one run: issue 'Performance'."""
+"""What the layer and its training cost, beside others, measured interleaved in one run."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from cagat.errors import DatasetError
 from cagat.experiments.bench.dgl_layer import measure_dgl, why_without_dgl
-from cagat.experiments.bench.epochs import measure_epochs
-from cagat.experiments.bench.layers import measure_alternatives, measure_layers, measure_reference
+from cagat.experiments.bench.layers import measure_alternatives, measure_epochs, measure_layers, measure_reference
 from cagat.experiments.bench.measurement import Budget, Measurement
 from cagat.experiments.bench.scale import measure_memory, measure_scale
 
@@ -25,7 +24,7 @@ def measure(
     """All rows, one after the other.
 
     Args:
-        quick: Only the layer on Cora and PubMed, in less than a minute.
+        quick: Only the layer on Cora and PubMed, in about a minute.
         compare: Also the layers that users would pick instead.
         repeats: How often each side is measured at the most; slow cases are measured less often.
         threads: The numbers of threads.

@@ -3,19 +3,19 @@
 numba turns loops into vector instructions only if LLVM finds them, which for rows of 64 numbers in short inner loops
 it does badly: checks for overlapping arrays, remainder loops, and sums kept in memory. Here a row, or a part of it, is
 one value of LLVM's own vector type, as many lanes wide as the caller says; LLVM cuts it into the registers that the
-machine has. On Cora and PubMed the products of :mod:`cagat.kernels.row_steps` so take a third to a sixth of the time
-of the plain loops of :mod:`cagat.kernels.numba_kernels` (docs/performance.md).
+machine has.
 
-Memory is told by an address and an offset in elements: an address is a number that a table of steps can hold. It
-keeps nothing alive: where a loop makes an array and only its address is used after that, :func:`keep` comes last.
+Memory is an address and an offset in elements. An address keeps nothing alive: where a loop makes an array and uses
+only its address after that, :func:`keep_alive` comes last.
 """
 
+import inspect
 import math
 import operator
 import platform
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from llvmlite import ir
 from numba import extending, types
@@ -23,15 +23,13 @@ from numba.core import cgutils, errors
 
 from cagat.kernels.compiled import FAST_MATH
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 _INT32, _INT64 = ir.IntType(32), ir.IntType(64)
-_NOT_ASKED_FOR = 32
+_NOT_PREFETCHED = 32
 
 NEAR, FAR = 8, 32
-"""How many entries ahead rows are asked for: where they come from a cache, and where they come from main memory.
-
-On PubMed a product takes a quarter less time with the first than without asking, on Cora as much. On a million nodes
-rows come at not much more than half the speed with the first of that with the second (docs/performance.md).
-"""
+"""Prefetch distances in entries: for rows that come from a cache, and from main memory (docs/performance.md)."""
 
 
 def intrinsic(function: Callable[..., Any]) -> Any:
@@ -45,9 +43,20 @@ def compiled_as(operation: Callable[..., Any], typed: Callable[..., Any]) -> Non
     extending.overload(operation, jit_options={"forceinline": True}, prefer_literal=True, strict=False)(typed)
 
 
-def inlined(function: Callable[..., Any]) -> Any:
+def inlined(function: F) -> F:
     """Make a function known to compiled code, which keeps the constants among its arguments constant within it."""
     compiled_as(function, lambda *arguments: function)
+    return function
+
+
+def step(function: F) -> F:
+    """As :func:`inlined`, but compiled once for each set of constants, and called; arguments may be given by name."""
+
+    def typed(*arguments: Any, **named: Any) -> Any:
+        return function
+
+    typed.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    extending.overload(function, prefer_literal=True, strict=False)(typed)
     return function
 
 
@@ -111,6 +120,44 @@ def store(context: Any, address: Any, offset: Any, lanes: Any) -> Any:
 
 
 @intrinsic
+def load_heads(context: Any, address: Any, offset: Any, stride: Any, dtype: Any, count: Any, heads: Any) -> Any:
+    """A row of ``count`` numbers, channel by channel, of so many heads, whose channels begin ``stride`` apart."""
+    lanes, pieces = Lanes(dtype.dtype, _constant(count)), _constant(heads)
+    channels = lanes.count // pieces
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        size, kind = lanes.dtype.bitwidth // 8, target.get_value_type(Lanes(lanes.dtype, channels))
+        parts = []
+        for head in range(pieces):
+            place = builder.add(arguments[1], builder.mul(arguments[2], ir.Constant(_INT64, head)))
+            parts.append(builder.load(_pointer(builder, (arguments[0], place), kind, size), align=size))
+        while len(parts) > 1:  # The number of heads is a power of two.
+            width = 2 * parts[0].type.count
+            mask = ir.Constant(ir.VectorType(_INT32, width), list(range(width)))
+            parts = [builder.shuffle_vector(*pair, mask) for pair in zip(parts[::2], parts[1::2], strict=True)]
+        return _shuffle(builder, parts[0], [head * channels + c for c in range(channels) for head in range(pieces)])
+
+    return lanes(types.int64, types.int64, types.int64, dtype, count, heads), generate
+
+
+@intrinsic
+def store_heads(context: Any, address: Any, offset: Any, stride: Any, lanes: Any, heads: Any) -> Any:
+    """The reverse of :func:`load_heads`."""
+    pieces = _constant(heads)
+    channels = lanes.count // pieces
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        size, kind = lanes.dtype.bitwidth // 8, target.get_value_type(Lanes(lanes.dtype, channels))
+        for head in range(pieces):
+            place = builder.add(arguments[1], builder.mul(arguments[2], ir.Constant(_INT64, head)))
+            piece = _shuffle(builder, arguments[3], [c * pieces + head for c in range(channels)])
+            builder.store(piece, _pointer(builder, (arguments[0], place), kind, size), align=size)
+        return target.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64, lanes, heads), generate
+
+
+@intrinsic
 def zeros(context: Any, dtype: Any, count: Any) -> Any:
     """As many zeros."""
     lanes = Lanes(dtype.dtype, _constant(count))
@@ -149,18 +196,6 @@ def fold(context: Any, lanes: Any, count: Any) -> Any:
     return folded(lanes, count), generate
 
 
-@intrinsic
-def turned(context: Any, lanes: Any, columns: Any) -> Any:
-    """The transpose of a small matrix that stands row by row in the lanes."""
-    width = _constant(columns)
-
-    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        places = [row * width + column for column in range(width) for row in range(lanes.count // width)]
-        return _shuffle(builder, arguments[0], places)
-
-    return lanes(lanes, columns), generate
-
-
 def _elementwise(name: str) -> Any:
     @intrinsic
     def apply(context: Any, a: Any, b: Any) -> Any:
@@ -183,7 +218,7 @@ compiled_as(operator.truediv, lambda a, b: (lambda a, b: _divide(a, b)) if isins
 
 
 @intrinsic
-def chosen(context: Any, condition: Any, a: Any, b: Any, yes: Any, no: Any) -> Any:
+def select(context: Any, condition: Any, a: Any, b: Any, yes: Any, no: Any) -> Any:
     """Lane by lane ``yes`` where a < b or where a <= b, as the condition says, else ``no``; NaN is neither."""
     predicate = {0: "<", 1: "<="}[_constant(condition)]
 
@@ -258,7 +293,7 @@ def prefetch(context: Any, address: Any, offset: Any, dtype: Any, count: Any, ah
     thrown out of the first cache again, and comes into the second.
     """
     size, is_near = dtype.dtype.bitwidth // 8, _constant(ahead) <= NEAR
-    bytes_asked = 0 if is_near and _constant(count) * size <= _NOT_ASKED_FOR else _constant(count) * size
+    bytes_asked = 0 if is_near and _constant(count) * size <= _NOT_PREFETCHED else _constant(count) * size
 
     def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         byte = ir.IntType(8).as_pointer()
@@ -274,7 +309,21 @@ def prefetch(context: Any, address: Any, offset: Any, dtype: Any, count: Any, ah
 
 
 @intrinsic
-def keep(context: Any, array: Any) -> Any:
+def unpack(context: Any, address: Any, first: Any, kind: Any) -> Any:
+    """A named tuple of 64-bit integers, which stand in memory from the ``first`` place on."""
+    fields, named = kind.instance_class._fields, kind.instance_class
+    result = types.NamedUniTuple(types.int64, len(fields), named)  # type: ignore[no-untyped-call]
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = builder.bitcast(arguments[0], _INT64.as_pointer())
+        places = (ir.Constant(_INT64, _constant(first) + number) for number in range(result.count))
+        return target.make_tuple(builder, result, [builder.load(builder.gep(pointer, [place])) for place in places])
+
+    return result(types.voidptr, first, kind), generate
+
+
+@intrinsic
+def keep_alive(context: Any, array: Any) -> Any:
     """Do nothing. numba frees an array after the last place that names it, and this is one."""
 
     def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -305,7 +354,7 @@ def read(context: Any, address: Any, offset: Any) -> Any:
 
 
 @intrinsic
-def give_way(context: Any) -> Any:
+def yield_core(context: Any) -> Any:
     """Let other threads have this core; where the system has no such call, do nothing."""
 
     def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:

@@ -3,7 +3,7 @@
 import numba
 import numpy as np
 
-from cagat.kernels.lanes import keep
+from cagat.kernels.simd import keep_alive
 
 
 @numba.njit
@@ -14,7 +14,7 @@ def _times_taken(count, turns):
     for _ in range(turns):
         later = np.ones(count)
         taken += later.ctypes.data == address
-    keep(array)
+    keep_alive(array)
     return taken
 
 

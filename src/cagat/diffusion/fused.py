@@ -1,0 +1,618 @@
+r"""Algorithm 1 and its gradient as two compiled passes over the graph: :func:`forward` and :func:`backward`.
+
+With :math:`V_i = (\bar{A}^T)^i V_0` and :math:`B_r = (1 - \alpha) G + \xi Q(H_{r-1})`, round k goes down the chain to
+level kT, multiplies by G, and comes up again through the steps of all rounds :math:`r \le k`:
+
+.. math::
+    Y_{kT} = G V_{kT}, \qquad Y_i = \alpha \bar{A} Y_{i+1} + B_r V_i, \qquad
+    H_k = \lambda Y_0 + (1 - \lambda) Z.
+
+The chain begins with Z, and all rounds share it; with feedback each has its own, which begins with
+:math:`V_0 = H_{k-1}`. For a walk it is :math:`V_i = \bar{A}^i V_0`. With affinity on all pairs,
+:math:`Q V = H (H^T V)` goes by a small matrix per head.
+
+The gradient walks these steps backwards. With D for the gradients at Y:
+
+.. math::
+    D_0 = \lambda\, dH_k, \qquad D_{i+1} = \alpha \bar{A}^T D_i, \qquad dV_i \mathrel{+}= B_r^T D_i, \qquad
+    dB_r \mathrel{+}= \langle D_i, V_i \rangle_E, \qquad dH_{r-1} \mathrel{+}= \xi (dB_r + dB_r^T) H_{r-1}
+
+and at the end :math:`dV_{i-1} \mathrel{+}= \bar{A} dV_i`. No Y is needed, not even for the coefficients: the term of
+level i has the factor :math:`\lambda \alpha^i`, so with :math:`c_i = \langle D_i, B_r V_i \rangle` it is
+:math:`\alpha\, d\alpha = \sum i c_i - \dots` and :math:`\lambda\, d\lambda = \sum c_i - \dots`.
+"""
+
+# ruff: noqa: N815  The names are those of the mathematics.
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cagat.kernels import steps
+from cagat.kernels.compiled import CFunction, compiled_for_c
+from cagat.kernels.row_passes import COLUMNS, OWN, PARTS, Constants
+from cagat.kernels.simd import inlined, unpack
+from cagat.kernels.steps import Parts, Side
+
+NO_AFFINITY, EDGES, FULL = 0, 1, 2
+"""Where features enter the attention."""
+
+
+class Scales(NamedTuple):
+    """Vectors of heads."""
+
+    one: int
+    alpha: int
+    rest: int  # 1 - alpha
+    xi: int
+    lam: int
+    keep: int  # 1 - lam
+    lam_alpha: int
+    lam_rest: int
+    lam_xi: int
+
+
+class Forward(NamedTuple):
+    """Addresses, of features if not said otherwise, numbers and switches."""
+
+    counters: int
+    nodes: int
+    height: int
+    channels: int
+    level: int  # The bytes of the features of all nodes,
+    matrix: int  # of values at all entries
+    small: int  # and of a small matrix per head with its transpose.
+    rounds: int
+    steps: int
+    affinity: int
+    has_context: int
+    feedback: int
+    walks: int
+    symmetric: int
+    order: int  # Indices: the node of each row
+    entries: int  # and the given entry of each entry.
+    Z: int  # As given; 0 if they are in the chain already.
+    given: int  # G as given, or 0.
+    G: int
+    chain: int
+    hidden: int
+    B: int
+    grams: int
+    Y: int
+    other_Y: int
+    blocks: int
+    H: int
+    out: int  # As they are returned; 0 if H is taken.
+
+
+class Backward(NamedTuple):
+    """As :class:`Forward`, whose results it takes."""
+
+    counters: int
+    nodes: int
+    height: int
+    channels: int
+    level: int
+    matrix: int
+    small: int
+    rounds: int
+    steps: int
+    affinity: int
+    has_context: int
+    feedback: int
+    walks: int
+    symmetric: int
+    order: int
+    entries: int
+    G: int
+    chain: int
+    hidden: int
+    B: int
+    grams: int
+    grad: int  # As given; 0 if it is in dH already.
+    dH: int
+    dH_full: int  # With affinity on all pairs, the gradients of all rounds.
+    D: int
+    other_D: int
+    dV: int
+    dZ: int
+    direct: int  # The gradient at G where it stands alone,
+    dB: int  # at B of each round with affinity on the edges, else at all B, both in the order of the transpose,
+    by_rows: int  # and at one B in the order of the rows.
+    dG: int
+    dG_given: int
+    d_grams: int
+    blocks: int
+    out: int
+    coefficients: int  # The number of the dots below, or 0 where nobody learns the coefficients.
+    dot_terms: int
+    dot_levels: int
+    dot_Z: int
+    dot_G: int
+    dot_xi: int
+    levels: int
+
+
+_AFTER_FORWARD, _AFTER_BACKWARD = OWN + len(Forward._fields), OWN + len(Backward._fields)
+
+
+@inlined
+def _pairs(k: int, steps: int) -> int:
+    """How many steps there are in all rounds before round k, each of which goes through those of the earlier ones."""
+    return steps * k * (k - 1) // 2
+
+
+@cache
+def forward(constants: Constants) -> CFunction:
+    """The pass of Algorithm 1 from line 5 on; see :class:`Forward`."""
+    D, L, P, H, A = constants
+
+    def run(address: Any) -> None:
+        rows = unpack(address, 0, Side)
+        columns = unpack(address, COLUMNS, Side)
+        parts = unpack(address, PARTS, Parts)
+        p = unpack(address, OWN, Forward)
+        s = unpack(address, _AFTER_FORWARD, Scales)
+        down = rows if p.walks else columns
+        # Abar^T V and G V share the rows they read where their entries are at the same places.
+        shares = (p.walks or p.symmetric) and not p.feedback
+        both = Side(rows.blocks, rows.bounds, rows.rowptr, rows.col, 0, down.weight, rows.last)
+        K, T, level, Z = p.rounds, p.steps, p.level, p.chain
+        c = p.counters
+        if p.given:
+            c = steps.pick(c, rows, D, H, values=p.given, entries=p.entries, out=p.G)
+        if p.Z:
+            c = steps.to_rows(c, rows, parts, D, L, H, features=p.Z, channels=p.channels, nodes=p.order, out=Z)
+
+        made = 0  # The last level of the chain.
+        if K == 0 or p.hidden:  # Line 5: H = lam G Z + (1 - lam) Z.
+            H_0 = p.hidden if K > 0 else p.H
+            if shares and K > 0 and p.has_context:
+                c = steps.aggregate_twice(
+                    c,
+                    both,
+                    parts,
+                    D,
+                    L,
+                    P,
+                    H,
+                    A,
+                    x=Z,
+                    values=p.G,
+                    scale_values=s.lam,
+                    add=Z,
+                    scale_add=s.keep,
+                    out=Z + level,
+                    out_values=H_0,
+                )
+                made = 1
+            else:
+                c = steps.aggregate(
+                    c,
+                    rows,
+                    parts,
+                    D,
+                    L,
+                    H,
+                    A,
+                    x=0,
+                    scale_x=s.one,
+                    values=p.G,
+                    y=Z,
+                    scale_y=s.lam,
+                    add=Z,
+                    scale_add=s.keep,
+                    out=H_0,
+                )
+        for k in range(1, K + 1):
+            H_before, H_after = p.hidden + (k - 1) * level, p.hidden + k * level if k < K else p.H
+            if p.affinity == EDGES:
+                B_k = p.B + (k - 1) * p.matrix
+                c = steps.inner(
+                    c,
+                    rows,
+                    parts,
+                    D,
+                    L,
+                    H,
+                    A,
+                    x=H_before,
+                    y=H_before,
+                    scale=s.xi,
+                    add=p.G,
+                    scale_add=s.rest,
+                    out=B_k,
+                )
+            V_0, chain = Z, Z
+            if p.feedback:
+                V_0, chain, made = H_before, Z + _pairs(k, T) * level, 0
+            top, Y, other = k * T if p.has_context else 0, p.Y, p.other_Y
+            for i in range(made, top):  # Down the chain.
+                V = chain + i * level if i > 0 else V_0
+                c = steps.aggregate(
+                    c,
+                    down,
+                    parts,
+                    D,
+                    L,
+                    H,
+                    A,
+                    x=V,
+                    scale_x=s.one,
+                    values=0,
+                    y=0,
+                    scale_y=s.one,
+                    add=0,
+                    scale_add=s.one,
+                    out=chain + (i + 1) * level,
+                )
+            made = top
+            if shares and p.has_context and k < K:  # Y = G V_kT, and the next level of the chain.
+                c = steps.aggregate_twice(
+                    c,
+                    both,
+                    parts,
+                    D,
+                    L,
+                    P,
+                    H,
+                    A,
+                    x=chain + top * level,
+                    values=p.G,
+                    scale_values=s.one,
+                    add=0,
+                    scale_add=s.one,
+                    out=chain + (top + 1) * level,
+                    out_values=Y,
+                )
+                made = top + 1
+            elif p.has_context:
+                c = steps.aggregate(
+                    c,
+                    rows,
+                    parts,
+                    D,
+                    L,
+                    H,
+                    A,
+                    x=0,
+                    scale_x=s.one,
+                    values=p.G,
+                    y=chain + top * level,
+                    scale_y=s.one,
+                    add=0,
+                    scale_add=s.one,
+                    out=Y,
+                )
+            for i in range(max(top, 1) - 1, -1, -1):  # Up again: Y = alpha Abar Y + B_r V_i, at last with Eq. (18).
+                r = k - i // T
+                out = other if i > 0 else H_after
+                V = chain + i * level if i > 0 else V_0
+                scale, scale_Y, scale_Q = (s.one, s.alpha, s.xi) if i > 0 else (s.lam, s.lam_alpha, s.lam_xi)
+                context, add = Y if p.has_context else 0, 0 if i > 0 else Z
+                values = p.B + (r - 1) * p.matrix
+                if p.affinity != EDGES:
+                    values, scale = p.G, s.rest if i > 0 else s.lam_rest
+                c = steps.aggregate(
+                    c,
+                    rows,
+                    parts,
+                    D,
+                    L,
+                    H,
+                    A,
+                    x=context,
+                    scale_x=scale_Y,
+                    values=values,
+                    y=V,
+                    scale_y=scale,
+                    add=add,
+                    scale_add=s.keep,
+                    out=out,
+                )
+                if p.affinity == FULL:  # xi H (H^T V_i)
+                    X, M = p.hidden + (r - 1) * level, p.grams + (_pairs(k, T) + i) * 2 * p.small
+                    c = steps.gram(c, parts, D, L, H, p.nodes, p.height, x=X, y=V, channels=p.channels, out=p.blocks)
+                    c = steps.sum_gram(
+                        c,
+                        D,
+                        H,
+                        p.nodes,
+                        p.height,
+                        blocks=p.blocks,
+                        channels=p.channels,
+                        out=M,
+                        transpose=M + p.small,
+                    )
+                    c = steps.add_gram_product(
+                        c,
+                        rows,
+                        parts,
+                        D,
+                        L,
+                        H,
+                        x=X,
+                        gram=M,
+                        channels=p.channels,
+                        scale=scale_Q,
+                        out=out,
+                        y=0,
+                        dots=0,
+                        dots_level=0,
+                        level=0,
+                    )
+                Y, other = out, Y
+        if p.out:
+            steps.from_rows(c, rows, parts, D, L, H, rows=p.H, channels=p.channels, nodes=p.order, out=p.out)
+
+    return compiled_for_c(run)
+
+
+@cache
+def backward(constants: Constants) -> CFunction:
+    """The pass of the gradient; see :class:`Backward`."""
+    D, L, P, H, A = constants
+    vector = H * np.dtype(D).itemsize
+
+    def run(address: Any) -> None:
+        rows = unpack(address, 0, Side)
+        columns = unpack(address, COLUMNS, Side)
+        parts = unpack(address, PARTS, Parts)
+        p = unpack(address, OWN, Backward)
+        s = unpack(address, _AFTER_BACKWARD, Scales)
+        up = columns if p.walks else rows  # Against the chain.
+        K, T, level, Z = p.rounds, p.steps, p.level, p.chain
+        c = p.counters
+        if p.grad:
+            c = steps.to_rows(c, rows, parts, D, L, H, features=p.grad, channels=p.channels, nodes=p.order, out=p.dH)
+
+        if K == 0 and not p.coefficients:
+            # With one product alone it costs more to bring dG into the order of the rows than to read Z for it.
+            c = steps.inner(c, rows, parts, D, L, H, A, x=p.dH, y=Z, scale=s.lam, add=0, scale_add=s.one, out=p.dG)
+            c = steps.aggregate(
+                c,
+                columns,
+                parts,
+                D,
+                L,
+                H,
+                A,
+                x=0,
+                scale_x=s.one,
+                values=p.G,
+                y=p.dH,
+                scale_y=s.lam,
+                add=p.dH,
+                scale_add=s.keep,
+                out=p.dZ,
+            )
+        dH = p.dH
+        for k in range(K, 0, -1):
+            # H_k = lam Y_0 + (1 - lam) Z.
+            c = steps.split(
+                c,
+                rows,
+                parts,
+                D,
+                L,
+                H,
+                x=dH,
+                scale_one=s.lam,
+                one=p.D,
+                scale_other=s.keep,
+                other=p.dZ,
+                adds=k < K,
+                dots=p.dot_Z,
+                y=Z,
+            )
+            V_0, chain, dV_0 = Z, Z, p.dZ
+            if p.feedback:
+                V_0, chain, dV_0 = p.hidden + (k - 1) * level, Z + _pairs(k, T) * level, p.dV
+                if p.affinity == FULL:
+                    dV_0 = p.dH_full + (k - 1) * level
+            top, X, other = k * T if p.has_context else 0, p.D, p.other_D
+            for i in range(top + 1):
+                V = chain + i * level if i > 0 else V_0
+                dV = p.dV + i * level if i > 0 else dV_0
+                # What has been written is added to.
+                adds = k < K and not p.feedback if i > 0 else not p.feedback or p.affinity == FULL
+                r = k - i // T
+                goes_on = i < top  # Else it is G V_kT, or there is no context.
+                add, out = dV if adds else 0, other if goes_on else 0
+                values, scale, products = p.G, s.one, p.direct
+                if goes_on or not p.has_context:
+                    values, scale, products = p.G, s.rest, p.dB
+                    if p.affinity == EDGES:
+                        values, scale = p.B + (r - 1) * p.matrix, s.one
+                        products = p.dB + (r - 1) * p.matrix
+                c = steps.aggregate_inner(
+                    c,
+                    columns,
+                    parts,
+                    D,
+                    L,
+                    P,
+                    H,
+                    A,
+                    x=X,
+                    scale_x=s.alpha,
+                    y=V,
+                    values=values,
+                    scale_values=scale,
+                    add=add,
+                    out=out,
+                    out_values=dV,
+                    products=products,
+                    dots=p.dot_terms,
+                    dots_level=p.dot_levels,
+                    level=p.levels + i * vector,
+                )
+                if p.affinity == FULL and (goes_on or not p.has_context):
+                    # Of xi h M with M = h^T V and N = h^T D: dV = xi h N and dh = xi (D M^T + V N^T).
+                    h, dh = p.hidden + (r - 1) * level, p.dH_full + (r - 1) * level
+                    M, N = p.grams + (_pairs(k, T) + i) * 2 * p.small, p.d_grams + (_pairs(k, T) + i) * 2 * p.small
+                    c = steps.gram(c, parts, D, L, H, p.nodes, p.height, x=h, y=X, channels=p.channels, out=p.blocks)
+                    c = steps.sum_gram(
+                        c,
+                        D,
+                        H,
+                        p.nodes,
+                        p.height,
+                        blocks=p.blocks,
+                        channels=p.channels,
+                        out=N,
+                        transpose=N + p.small,
+                    )
+                    for term in range(3):
+                        x, small, target, dots = h, N, dV, p.dot_terms
+                        if term == 1:
+                            x, small, target, dots = X, M + p.small, dh, 0
+                        elif term == 2:
+                            x, small, target, dots = V, N + p.small, dh, 0
+                        c = steps.add_gram_product(
+                            c,
+                            rows,
+                            parts,
+                            D,
+                            L,
+                            H,
+                            x=x,
+                            gram=small,
+                            channels=p.channels,
+                            scale=s.xi,
+                            out=target,
+                            y=V,
+                            dots=dots,
+                            dots_level=p.dot_levels,
+                            level=p.levels + i * vector,
+                        )
+                X, other = other, X
+            if p.feedback:
+                for i in range(top, 0, -1):
+                    before = p.dV + (i - 1) * level if i > 1 else dV_0
+                    c = steps.aggregate(
+                        c,
+                        up,
+                        parts,
+                        D,
+                        L,
+                        H,
+                        A,
+                        x=p.dV + i * level,
+                        scale_x=s.one,
+                        values=0,
+                        y=0,
+                        scale_y=s.one,
+                        add=before,
+                        scale_add=s.one,
+                        out=before,
+                    )
+                dH = dV_0
+            if p.affinity == FULL:
+                dH = p.dH_full + (k - 1) * level
+            elif p.affinity == EDGES:
+                dB, add = p.dB + (k - 1) * p.matrix, dV_0 if p.feedback else 0
+                if p.by_rows:
+                    c = steps.place(c, columns, D, H, values=dB, entries=columns.order, out=p.by_rows)
+                c = steps.aggregate_both(
+                    c,
+                    columns,
+                    parts,
+                    D,
+                    L,
+                    H,
+                    A,
+                    values=dB,
+                    y=p.hidden + (k - 1) * level,
+                    scale=s.xi,
+                    add=add,
+                    out=p.dH,
+                    dots=p.dot_xi,
+                    other=rows,
+                    other_values=p.by_rows,
+                )
+                dH = p.dH
+        if p.hidden or (K == 0 and p.coefficients):  # Line 5.
+            c = steps.split(
+                c,
+                rows,
+                parts,
+                D,
+                L,
+                H,
+                x=dH,
+                scale_one=s.lam,
+                one=p.D,
+                scale_other=s.keep,
+                other=p.dZ,
+                adds=K > 0,
+                dots=p.dot_Z,
+                y=Z,
+            )
+            c = steps.aggregate_inner(
+                c,
+                columns,
+                parts,
+                D,
+                L,
+                P,
+                H,
+                A,
+                x=p.D,
+                scale_x=s.one,
+                y=Z,
+                values=p.G,
+                scale_values=s.one,
+                add=p.dZ,
+                out=0,
+                out_values=p.dZ,
+                products=p.direct,
+                dots=p.dot_terms,
+                dots_level=p.dot_levels,
+                level=p.levels,
+            )
+        if p.has_context and not p.feedback:
+            for i in range(K * T, 0, -1):
+                before = p.dV + (i - 1) * level if i > 1 else p.dZ
+                c = steps.aggregate(
+                    c,
+                    up,
+                    parts,
+                    D,
+                    L,
+                    H,
+                    A,
+                    x=p.dV + i * level,
+                    scale_x=s.one,
+                    values=0,
+                    y=0,
+                    scale_y=s.one,
+                    add=before,
+                    scale_add=s.one,
+                    out=before,
+                )
+        if p.direct:
+            at_rounds = min(K, 1)
+            if p.affinity == EDGES:
+                at_rounds = K
+            c = steps.attention_gradient(
+                c,
+                columns,
+                D,
+                H,
+                direct=p.direct,
+                by_rounds=p.dB,
+                rounds=at_rounds,
+                distance=(rows.last + 1) * H,
+                scale=s.rest,
+                G=p.G,
+                out=p.dG,
+                dots=p.dot_G,
+            )
+        if p.dG_given:
+            c = steps.place(c, rows, D, H, values=p.dG, entries=p.entries, out=p.dG_given)
+        if p.out:
+            steps.from_rows(c, rows, parts, D, L, H, rows=p.dZ, channels=p.channels, nodes=p.order, out=p.out)
+
+    return compiled_for_c(run)

@@ -1,0 +1,423 @@
+"""The fused diffusion: what is to be done, the memory for it, and the calls of the compiled passes."""
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cagat.diffusion import fused
+from cagat.diffusion.fused import EDGES, FULL, NO_AFFINITY
+from cagat.kernels.local_order import LocalOrder
+from cagat.kernels.numba_products import dropout
+from cagat.kernels.row_layout import RowLayout, row_layout
+from cagat.kernels.row_passes import Attend, RowPasses, attend, attend_backward
+from cagat.kernels.scratch import scratch
+from cagat.memory import total_memory
+
+# Above so many bytes nothing is kept, and heads, which meet nowhere, are worked on in groups that take no more than
+# that. Groups cost time: the forward pass is repeated. A step takes about four times what it keeps, so this leaves a
+# third of the machine to others.
+RECOMPUTE_ABOVE = total_memory() // 6
+
+# A smaller coefficient is taken for this one: its gradient is divided by it.
+_SMALLEST = 1e-20
+# Small matrices are summed over blocks of rows, at most so many, of at least so many rows.
+_GRAM_BLOCKS, _GRAM_HEIGHT = 64, 256
+
+
+class Kept(NamedTuple):
+    """What the forward pass keeps for the backward pass.
+
+    Attributes:
+        chain: The chain of Z, or with feedback Z and the chain of each round without its start.
+        hidden: The features before each round, if they enter it.
+        B: The matrix of each round, with affinity on the edges.
+        grams: The small matrices of each step and their transposes, with affinity on all pairs.
+    """
+
+    chain: Tensor
+    hidden: Tensor
+    B: Tensor
+    grams: Tensor
+
+
+class Plan(NamedTuple):
+    """A diffusion with S on all pairs, without what cannot matter.
+
+    Attributes:
+        order: The graph, its nodes in an order in which neighbours are near.
+        weights: The values of Abar, in both orders of the entries.
+        layout: How features lie in their rows.
+        alpha: The share of context of each head, if there is any.
+        lam: The share of aggregated features.
+        xi: The weight of the affinity, if there is any.
+        rounds: The number of rounds.
+        steps: The number of steps per round.
+        affinity: Where it is taken.
+        feedback: Whether H is aggregated.
+        walks: Whether features go down the chain by Abar, and not by its transpose: S <- alpha Abar S Abar + ...
+    """
+
+    order: LocalOrder
+    weights: tuple[Tensor, Tensor]
+    layout: RowLayout
+    alpha: Tensor | None
+    lam: Tensor
+    xi: Tensor | None
+    rounds: int
+    steps: int
+    affinity: int
+    feedback: bool
+    walks: bool
+
+    @classmethod
+    def reduced(
+        cls,
+        order: LocalOrder,
+        weights: tuple[Tensor, Tensor],
+        layout: RowLayout,
+        coefficients: tuple[Tensor | None, Tensor, Tensor | None],
+        switches: tuple[int, int, bool, bool, bool],
+    ) -> "Plan":
+        """The plan of K rounds of T steps, given whether affinity is full, whether there is feedback, and a walk."""
+        (alpha, lam, xi), (rounds, steps, full, feedback, walks) = coefficients, switches
+        if rounds * steps == 0:  # S stays G.
+            alpha = xi = None
+        if alpha is None:  # A step forgets all before it.
+            steps = 1
+        if (
+            xi is None and not feedback
+        ):  # The features of a round enter nothing: all steps are one round, if there are any.
+            rounds, steps = (0, 0) if alpha is None else (1, rounds * steps)
+        affinity = NO_AFFINITY if xi is None else FULL if full else EDGES
+        return cls(order, weights, layout, alpha, lam, xi, rounds, max(1, steps), affinity, feedback, walks)
+
+    @property
+    def _steps_of_all_rounds(self) -> int:
+        return self.steps * self.rounds * (self.rounds + 1) // 2
+
+    @property
+    def _sizes(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of what is kept, as :class:`Kept` has it."""
+        levels = 0 if self.alpha is None else self._steps_of_all_rounds if self.feedback else self.rounds * self.steps
+        has_hidden = self.affinity != NO_AFFINITY or self.feedback
+        return (
+            (levels + 1, *self._level),
+            (self.rounds if has_hidden else 0, *self._level),
+            (self.rounds if self.affinity == EDGES else 0, *self._matrix),
+            (self._steps_of_all_rounds if self.affinity == FULL else 0, 2, *self._small),
+        )
+
+    @property
+    def _level(self) -> tuple[int, int, int]:
+        return self.layout.parts, self.order.pattern.num_rows, self.layout.lanes
+
+    @property
+    def _matrix(self) -> tuple[int, int]:
+        return self.order.pattern.num_entries, self.layout.padded_heads
+
+    @property
+    def _small(self) -> tuple[int, int]:
+        return self.layout.width // self.layout.padded_heads, self.layout.width
+
+    @property
+    def kept_elements(self) -> int:
+        """How many numbers the forward pass keeps, each tensor beginning with a line of the cache."""
+        return sum(_padded(math.prod(size)) for size in self._sizes)
+
+    @property
+    def keeps_results(self) -> bool:
+        """Whether there is room for what the backward pass needs."""
+        return self.kept_elements * self.layout.dtype.itemsize <= RECOMPUTE_ABOVE
+
+    def groups(self) -> Iterator[tuple[slice, "Plan"]]:
+        """Plans for some heads after the others."""
+        heads = self.layout.heads
+        size = max(1, RECOMPUTE_ABOVE * heads // max(1, self.kept_elements * self.layout.dtype.itemsize))
+        for first in range(0, heads, size):
+            some = slice(first, min(first + size, heads))
+            alpha, lam, xi = (None if c is None else c[some] for c in (self.alpha, self.lam, self.xi))
+            assert lam is not None
+            layout = row_layout(some.stop - first, self.layout.channels, self.layout.dtype)
+            yield some, self._replace(layout=layout, alpha=alpha, lam=lam, xi=xi)
+
+    def kept(self, memory: Tensor) -> Kept:
+        """The parts of the memory that the forward pass writes to."""
+        parts, start = [], 0
+        for size in self._sizes:
+            length = math.prod(size)
+            parts.append(memory[start : start + length].view(size))
+            start += _padded(length)
+        return Kept(*parts)
+
+    def memory(self) -> Tensor:
+        """Room for what is kept."""
+        memory, end = self._scratch(self.kept_elements), 0
+        for length in map(math.prod, self._sizes):
+            memory[end + length : end + _padded(length)] = 0  # Between the tensors: it is an output of an operator.
+            end += _padded(length)
+        return memory
+
+    def matrix(self, *levels: int) -> Tensor:
+        """Room for values at the entries."""
+        return self._scratch(*levels, *self._matrix)
+
+    def vectors(self) -> Tensor:
+        """Room for two vectors of heads for each node."""
+        return self._scratch(2, self.order.pattern.num_rows, self.layout.padded_heads)
+
+    def _scratch(self, *size: int) -> Tensor:
+        return scratch(*size, dtype=self.layout.dtype)
+
+    def passes(self) -> RowPasses:
+        """What runs compiled passes on the graph."""
+        return RowPasses(self.order.pattern, self.weights, self.layout)
+
+    def features(self) -> Tensor:
+        """Room for features as they are returned."""
+        return self._scratch(self.order.pattern.num_rows, self.layout.heads, self.layout.channels)
+
+    def lay_out(self, features: Tensor, rows: Tensor) -> Tensor | None:
+        """The features for a pass that lays them out in rows, or nothing if it cannot, and it was done here."""
+        if self.layout.is_exact:
+            return features.contiguous()
+        rows.copy_(self.layout.rows(features[self.order.nodes]))
+        return None
+
+    def returned(self, features: Tensor, rows: Tensor) -> Tensor:
+        """The features that a pass has filled, or if it cannot, those of the rows."""
+        if not self.layout.is_exact:
+            features.index_copy_(0, self.order.nodes.long(), self.layout.features(rows))
+        return features
+
+    def _scales(self, passes: RowPasses) -> list[int]:
+        alpha, lam, xi = self.coefficients()
+        return passes.scales(1.0, alpha, 1 - alpha, xi, lam, 1 - lam, lam * alpha, lam * (1 - alpha), lam * xi)
+
+    def coefficients(self) -> tuple[Any, Any, Any]:
+        """Alpha, lam and xi as numbers of each head, in double precision."""
+        none = np.zeros(self.layout.heads)
+        given = (none if c is None else c.numpy().astype(np.float64) for c in (self.alpha, self.lam, self.xi))
+        alpha, lam, xi = given
+        return alpha if self.alpha is None else np.maximum(alpha, _SMALLEST), np.maximum(lam, _SMALLEST), xi
+
+    def _numbers(self) -> dict[str, int]:
+        """What both passes are told first."""
+        size, order = self.layout.dtype.itemsize, self.order
+        level, matrix, small = (math.prod(shape) * size for shape in (self._level, self._matrix, self._small))
+        return {
+            "counters": 0,  # They are made by the passes.
+            "nodes": order.pattern.num_rows,
+            "height": self._gram_height,
+            "channels": self._small[0],
+            "level": level,
+            "matrix": matrix,
+            "small": small,
+            "rounds": self.rounds,
+            "steps": self.steps,
+            "affinity": self.affinity,
+            "has_context": self.alpha is not None,
+            "feedback": self.feedback,
+            "walks": self.walks,
+            "symmetric": order.pattern.is_symmetric,
+            "order": order.nodes.data_ptr(),
+            "entries": order.entries.data_ptr(),
+        }
+
+    @property
+    def _gram_height(self) -> int:
+        return max(_GRAM_HEIGHT, -(-self.order.pattern.num_rows // _GRAM_BLOCKS))
+
+    def _gram_blocks(self) -> Tensor | None:
+        if self.affinity != FULL:
+            return None
+        return self._scratch(-(-self.order.pattern.num_rows // self._gram_height), *self._small)
+
+    def forward(self, passes: RowPasses, Z: Tensor | None, given: Tensor | None, G: Tensor, memory: Tensor) -> Tensor:
+        """Run all rounds, and give the features.
+
+        Args:
+            passes: What runs them.
+            Z: The features, or nothing if their rows are in the memory already.
+            given: GAT's attention in the order of the given entries, or nothing if it is in G already.
+            G: GAT's attention in the local order.
+            memory: Where to write what is kept.
+        """
+        kept, H = self.kept(memory), self._scratch(*self._level)
+        address, out = passes.address, self.features()
+        Z = None if Z is None else self.lay_out(Z, kept.chain[0])
+        Y = self._scratch(2, *self._level) if self.alpha is not None else None
+        arguments = fused.Forward(
+            **self._numbers(),
+            Z=address(Z),
+            given=address(None if given is None else self.layout.values(given)),
+            G=address(G),
+            **_addresses(kept, passes),
+            Y=address(Y),
+            other_Y=address(None if Y is None else Y[1]),
+            blocks=address(self._gram_blocks()),
+            H=address(H),
+            out=address(out) if self.layout.is_exact else 0,
+        )
+        most = 4 + 3 * self.rounds + 5 * max(self.rounds, self._steps_of_all_rounds)
+        passes.run(fused.forward, (*arguments, *self._scales(passes)), most)
+        return self.returned(out, H)
+
+    def backward(
+        self, passes: RowPasses, memory: Tensor, G: Tensor, grad: Tensor, *, learns: bool, has_given: bool
+    ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor, Tensor] | None]:
+        """The gradients at Z, at G, and at the coefficients if somebody learns them, given that at H.
+
+        If G was given, so are the first two, else they are rows and in the local order.
+        """
+        kept, nodes = self.kept(memory), self.order.pattern.num_rows
+        address, level, rounds = passes.address, self._level, self.rounds
+        dH, dZ, dG = self._scratch(*level), self._scratch(*level), self.matrix()
+        given = self.lay_out(grad, dH)
+        out = self.features() if has_given else None
+        dG_given = torch.empty_like(dG) if has_given else None
+        has_products = rounds > 0 or learns
+        depth = 0 if self.alpha is None else rounds * self.steps
+        at_rounds = rounds if self.affinity == EDGES else 1
+        D = self._scratch(2, *level) if has_products else None
+        d_grams = torch.empty_like(kept.grams)
+        dots = torch.zeros(5, nodes, self.layout.padded_heads, dtype=self.layout.dtype) if learns else None
+        dot = [0] * 5 if dots is None else [address(part) for part in dots]
+        is_asymmetric = self.affinity == EDGES and not self.order.pattern.is_symmetric
+        arguments = fused.Backward(
+            **self._numbers(),
+            G=address(G),
+            **_addresses(kept, passes),
+            grad=address(given),
+            dH=address(dH),
+            dH_full=address(self._scratch(rounds, *level).zero_() if self.affinity == FULL else None),
+            D=address(D),
+            other_D=address(None if D is None else D[1]),
+            dV=address(self._scratch(depth + 1, *level)),
+            dZ=address(dZ),
+            direct=address(self.matrix().zero_() if has_products else None),
+            dB=address(self.matrix(at_rounds).zero_() if rounds > 0 else None),
+            by_rows=address(self.matrix() if is_asymmetric else None),
+            dG=address(dG),
+            dG_given=address(dG_given),
+            d_grams=address(d_grams),
+            blocks=address(self._gram_blocks()),
+            out=address(out) if self.layout.is_exact else 0,
+            coefficients=len(dot) if learns else 0,
+            dot_terms=dot[0],
+            dot_levels=dot[1],
+            dot_Z=dot[2],
+            dot_G=dot[3],
+            dot_xi=dot[4],
+            levels=passes.scales(*map(float, range(depth + 1)))[0] if learns else 0,
+        )
+        most = 9 + 4 * rounds + 6 * (self._steps_of_all_rounds + rounds) + depth
+        passes.run(fused.backward, (*arguments, *self._scales(passes)), most)
+        coefficients = None if dots is None else self._coefficient_gradients(dots, kept.grams, d_grams)
+        if out is None or dG_given is None:
+            return dZ, dG, coefficients
+        return self.returned(out, dZ), self.layout.unpadded(dG_given), coefficients
+
+    def _coefficient_gradients(self, dots: Tensor, grams: Tensor, d_grams: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        alpha, lam, _ = self.coefficients()
+        heads = self.layout.heads
+        # By NumPy, and not by torch, whose sums depend on the number of threads.
+        terms, levels, at_Z, at_G, at_xi = dots.numpy().sum(axis=1, dtype=np.float64)[:, :heads]
+        d_alpha = np.zeros(heads) if self.alpha is None else levels / alpha - at_G
+        d_xi = at_xi / 2
+        if self.affinity == FULL:
+            products = (grams[:, 0] * d_grams[:, 0]).view(-1, self.layout.padded_heads)
+            d_xi = products.numpy().sum(axis=0, dtype=np.float64)[:heads]
+        gradients = (d_alpha, terms / lam - at_Z, d_xi)
+        return tuple(torch.from_numpy(gradient).to(self.layout.dtype) for gradient in gradients)  # type: ignore[return-value]
+
+
+def _padded(length: int) -> int:
+    return length + -length % 16
+
+
+def _addresses(kept: Kept, passes: RowPasses) -> dict[str, int]:
+    return {name: passes.address(part) if part.numel() else 0 for name, part in kept._asdict().items()}
+
+
+class AttentionWeights(NamedTuple):
+    """What GAT's attention is made with.
+
+    Attributes:
+        dst: The weights of the targets' features, ``(1, heads, channels)``.
+        src: The weights of the sources' features.
+        slope: LeakyReLU's slope.
+        p: The share of entries that are dropped.
+        seed: What decides on which they are.
+    """
+
+    dst: Tensor
+    src: Tensor
+    slope: float
+    p: float
+    seed: int
+
+    def forward(self, plan: Plan, passes: RowPasses, Z: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """G after dropout, G before it (empty if nothing is dropped), and the logits; also writes the rows of Z."""
+        logits, softmax = plan.vectors(), plan.matrix()
+        arguments = self._arguments(plan, passes, plan.lay_out(Z, rows), rows, logits, softmax)
+        passes.run(attend, arguments, steps=3)
+        if self.p == 0:
+            return softmax, softmax.new_empty(0), logits
+        return self._dropped(plan, softmax), softmax, logits
+
+    def backward(
+        self,
+        plan: Plan,
+        passes: RowPasses,
+        kept: tuple[Tensor, Tensor, Tensor],
+        V: Tensor,
+        dV: Tensor,
+        dG: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The gradients at Z and at both weights, given those at the rows and at G."""
+        G, softmax, logits = kept
+        dG = self._dropped(plan, dG) if self.p > 0 else dG
+        out, at_nodes = plan.features(), plan.vectors()
+        arguments = self._arguments(plan, passes, None, dV, logits, softmax if self.p > 0 else G)._replace(
+            grad=passes.address(dG),
+            grad_logit=passes.address(plan.matrix()),
+            grad_dst=passes.address(at_nodes),
+            grad_src=passes.address(at_nodes[1]),
+            out=passes.address(out) if plan.layout.is_exact else 0,
+        )
+        passes.run(attend_backward, arguments, steps=4)
+        # Of all products of a channel of one head with another head's gradient, those with its own. With the short side
+        # first they take a quarter of the time.
+        heads, lanes = plan.layout.padded_heads, plan.layout.lanes
+        products = torch.stack([side.t() @ part for side in at_nodes for part in V])
+        products = products.view(2, plan.layout.parts, heads, lanes // heads, heads)
+        by_channel = products.diagonal(dim1=2, dim2=4).reshape(2, -1, heads)
+        by_head = by_channel[:, : plan.layout.channels, : plan.layout.heads].transpose(1, 2)
+        d_dst, d_src = by_head[:, None].contiguous().unbind()
+        return plan.returned(out, dV), d_dst.clone(), d_src.clone()
+
+    def _arguments(
+        self, plan: Plan, passes: RowPasses, Z: Tensor | None, rows: Tensor, logits: Tensor, softmax: Tensor
+    ) -> Attend:
+        weights = (passes.address(plan.layout.rows(weight).contiguous()) for weight in (self.dst, self.src))
+        att_dst, att_src = weights
+        return Attend(
+            channels=plan.layout.channels,
+            order=plan.order.nodes.data_ptr(),
+            Z=passes.address(Z),
+            rows=passes.address(rows),
+            att_dst=att_dst,
+            att_src=att_src,
+            slope=passes.scales(self.slope)[0],
+            dst=passes.address(logits),
+            src=passes.address(logits[1]),
+            softmax=passes.address(softmax),
+        )
+
+    def _dropped(self, plan: Plan, values: Tensor) -> Tensor:
+        """Values at the entries, dropped as they would be in the order of the given graph."""
+        return dropout(values, self.seed, self.p, plan.order.entries, plan.layout.heads)
