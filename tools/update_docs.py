@@ -253,7 +253,7 @@ BLOCKS: dict[str, Callable[[Path], str]] = {
     "where_context_helps": where_context_helps.block,
     "faults": lambda results: faults_table(list(read_fault_rows(results / "faults.json").values())),
     **{name.replace("-", "_"): experiment_block(make) for name, make in EXPERIMENTS.items()},
-    **{name: bench_block(name) for name in ("bench", "compare")},
+    **{name: bench_block(name) for name in ("bench", "compare", "redesign")},
 }
 
 

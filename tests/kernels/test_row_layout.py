@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from cagat.kernels.row_layout import RowLayout
+from cagat.kernels.row_layout import row_layout
 
 
 @pytest.mark.parametrize(
@@ -18,14 +18,14 @@ from cagat.kernels.row_layout import RowLayout
     ],
 )
 def test_parts_are_powers_of_two_and_pad_little(heads, channels, dtype, lanes, width):
-    layout = RowLayout(heads, channels, dtype)
+    layout = row_layout(heads, channels, dtype)
     assert (layout.lanes, layout.width) == (lanes, width)
     assert layout.is_possible
 
 
 @pytest.mark.parametrize(("heads", "channels"), [(8, 8), (1, 7), (3, 3), (8, 12), (5, 9)])
 def test_there_and_back(heads, channels):
-    layout = RowLayout(heads, channels, torch.float32)
+    layout = row_layout(heads, channels, torch.float32)
     features, values = torch.randn(6, heads, channels), torch.randn(10, heads)
     rows = layout.rows(features)
     assert rows.shape == (layout.parts, 6, layout.lanes)
@@ -37,9 +37,9 @@ def test_there_and_back(heads, channels):
 
 def test_channels_come_before_heads():
     features = torch.tensor([[[1.0, 2.0], [3.0, 4.0]]])
-    assert RowLayout(2, 2, torch.float32).rows(features).tolist() == [[[1, 3, 2, 4]]]
+    assert row_layout(2, 2, torch.float32).rows(features).tolist() == [[[1, 3, 2, 4]]]
 
 
 def test_too_many_heads_and_no_features_at_all():
-    assert not RowLayout(65, 1, torch.float32).is_possible
-    assert not RowLayout(3, 0, torch.float32).is_possible
+    assert not row_layout(65, 1, torch.float32).is_possible
+    assert not row_layout(3, 0, torch.float32).is_possible

@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from cagat.kernels import CSRPattern, row_passes, torch_products
-from cagat.kernels.row_layout import RowLayout
+from cagat.kernels.row_layout import row_layout
 from cagat.kernels.row_passes import RowPasses
 from cagat.kernels.simd import FAR, NEAR, prefetch
 
@@ -33,7 +33,7 @@ def test_products(by_parts, symmetric, transpose, distance):
     pattern, row, col = random_pattern(symmetric)
     weight, values = torch.randn(pattern.num_entries), torch.randn(pattern.num_entries, 1)
     x, add = torch.randn(NODES, 128), torch.randn(NODES, 128)
-    layout = RowLayout(1, 128, torch.float32)
+    layout = row_layout(1, 128, torch.float32)
     assert layout.parts == 2
     passes = RowPasses(pattern, (weight, weight[pattern.perm_t.long()].contiguous()), layout, by_parts)
     assert distance == passes.constants.A
@@ -55,7 +55,7 @@ def test_products(by_parts, symmetric, transpose, distance):
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_softmax_and_its_gradient(symmetric, distance):
     pattern, *_ = random_pattern(symmetric)
-    layout = RowLayout(3, 1, torch.float64)
+    layout = row_layout(3, 1, torch.float64)
     dst, src = (torch.randn(NODES, 3, dtype=torch.float64) for _ in range(2))
     edge, grad = (torch.randn(pattern.num_entries, 3, dtype=torch.float64) for _ in range(2))
     logits = tuple(map(layout.values, (dst, src, edge)))
@@ -76,14 +76,14 @@ def test_the_prefetch_distance_changes_no_bit(monkeypatch):
     for cached in (2**40, -1):
         monkeypatch.setattr(row_passes, "CACHED_BYTES", cached)
         found.append(torch.empty_like(x))
-        passes = RowPasses(pattern, (weight, weight), RowLayout(1, 64, torch.float32))
+        passes = RowPasses(pattern, (weight, weight), row_layout(1, 64, torch.float32))
         row_passes.aggregate(passes, x, found[-1])
     assert torch.equal(*found)
 
 
 @pytest.mark.parametrize(("limit", "distance"), [(0, NEAR), (1, FAR)])
 def test_rows_that_fill_more_than_the_cache_are_prefetched_early(limit, distance, monkeypatch):
-    nodes, layout = torch.arange(5), RowLayout(2, 2, torch.float32)
+    nodes, layout = torch.arange(5), row_layout(2, 2, torch.float32)
     pattern = CSRPattern.from_sorted(nodes, 7 * nodes, 5, 40)
     monkeypatch.setattr(row_passes, "CACHED_BYTES", 40 * layout.lanes * 4 - limit)
     assert distance == RowPasses(pattern, None, layout).constants.A

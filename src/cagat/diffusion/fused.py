@@ -138,9 +138,11 @@ _AFTER_FORWARD, _AFTER_BACKWARD = OWN + len(Forward._fields), OWN + len(Backward
 
 
 @inlined
-def _pairs(k: int, steps: int) -> int:
+def _steps_before(p: Any, k: int) -> Any:
     """How many steps there are in all rounds before round k, each of which goes through those of the earlier ones."""
-    return steps * k * (k - 1) // 2
+    if p.has_context:
+        return p.steps * k * (k - 1) // 2
+    return k - 1
 
 
 @cache
@@ -226,7 +228,7 @@ def forward(constants: Constants) -> CFunction:
                 )
             V_0, chain = Z, Z
             if p.feedback:
-                V_0, chain, made = H_before, Z + _pairs(k, T) * level, 0
+                V_0, chain, made = H_before, Z + _steps_before(p, k) * level, 0
             top, Y, other = k * T if p.has_context else 0, p.Y, p.other_Y
             for i in range(made, top):  # Down the chain.
                 V = chain + i * level if i > 0 else V_0
@@ -312,7 +314,7 @@ def forward(constants: Constants) -> CFunction:
                     out=out,
                 )
                 if p.affinity == FULL:  # xi H (H^T V_i)
-                    X, M = p.hidden + (r - 1) * level, p.grams + (_pairs(k, T) + i) * 2 * p.small
+                    X, M = p.hidden + (r - 1) * level, p.grams + (_steps_before(p, k) + i) * 2 * p.small
                     c = steps.gram(c, parts, D, L, H, p.nodes, p.height, x=X, y=V, channels=p.channels, out=p.blocks)
                     c = steps.sum_gram(
                         c,
@@ -408,7 +410,7 @@ def backward(constants: Constants) -> CFunction:
             )
             V_0, chain, dV_0 = Z, Z, p.dZ
             if p.feedback:
-                V_0, chain, dV_0 = p.hidden + (k - 1) * level, Z + _pairs(k, T) * level, p.dV
+                V_0, chain, dV_0 = p.hidden + (k - 1) * level, Z + _steps_before(p, k) * level, p.dV
                 if p.affinity == FULL:
                     dV_0 = p.dH_full + (k - 1) * level
             top, X, other = k * T if p.has_context else 0, p.D, p.other_D
@@ -451,7 +453,10 @@ def backward(constants: Constants) -> CFunction:
                 if p.affinity == FULL and (goes_on or not p.has_context):
                     # Of xi h M with M = h^T V and N = h^T D: dV = xi h N and dh = xi (D M^T + V N^T).
                     h, dh = p.hidden + (r - 1) * level, p.dH_full + (r - 1) * level
-                    M, N = p.grams + (_pairs(k, T) + i) * 2 * p.small, p.d_grams + (_pairs(k, T) + i) * 2 * p.small
+                    M, N = (
+                        p.grams + (_steps_before(p, k) + i) * 2 * p.small,
+                        p.d_grams + (_steps_before(p, k) + i) * 2 * p.small,
+                    )
                     c = steps.gram(c, parts, D, L, H, p.nodes, p.height, x=h, y=X, channels=p.channels, out=p.blocks)
                     c = steps.sum_gram(
                         c,

@@ -97,7 +97,7 @@ class Plan(NamedTuple):
 
     @property
     def _steps_of_all_rounds(self) -> int:
-        return self.steps * self.rounds * (self.rounds + 1) // 2
+        return self.rounds if self.alpha is None else self.steps * self.rounds * (self.rounds + 1) // 2
 
     @property
     def _sizes(self) -> tuple[tuple[int, ...], ...]:

@@ -1,8 +1,8 @@
 """How features lie in memory while compiled passes work on them."""
 
 import math
-from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,53 +14,33 @@ _PART_BYTES = 256
 _SMALLEST_PART = 4
 
 
-@dataclass(frozen=True)
-class RowLayout:
+class RowLayout(NamedTuple):
     """Rows of ``channels x heads`` numbers, both padded with zeros so that parts of rows are powers of two.
 
     Padding costs less than the remainders of odd sizes, and the few powers of two need few compilations: seven classes
-    and five classes share their machine code.
+    and five classes share their machine code. Made by :func:`row_layout`.
 
     Attributes:
         heads: The number of heads.
         channels: The number of channels of a head.
         dtype: What the numbers are.
+        padded_heads: The number of heads, rounded up to a power of two.
+        lanes: The size of a part: few registers in all, and few parts, of which each costs about as much as two more.
+        parts: The number of parts of a row.
+        width: The length of a row.
+        is_possible: Whether there are steps for such rows.
+        is_exact: Whether nothing is padded, so that features are laid out within registers.
     """
 
     heads: int
     channels: int
     dtype: torch.dtype
-
-    @cached_property
-    def padded_heads(self) -> int:
-        """The number of heads, rounded up to a power of two."""
-        return 1 << max(0, self.heads - 1).bit_length()
-
-    @cached_property
-    def is_possible(self) -> bool:
-        """Whether there are steps for such rows."""
-        return self.heads > 0 and self.channels > 0 and self.padded_heads * self.dtype.itemsize <= _PART_BYTES
-
-    @cached_property
-    def lanes(self) -> int:
-        """The size of a part: few registers in all, and few parts, of which each costs about as much as two more."""
-        return _lanes(self.padded_heads, self.channels * self.padded_heads, self.dtype.itemsize)
-
-    @cached_property
-    def width(self) -> int:
-        """The length of a row."""
-        needed = self.channels * self.padded_heads
-        return needed + -needed % self.lanes
-
-    @cached_property
-    def parts(self) -> int:
-        """The number of parts of a row."""
-        return self.width // self.lanes
-
-    @cached_property
-    def is_exact(self) -> bool:
-        """Whether nothing is padded, so that features are laid out within registers."""
-        return self.width == self.heads * self.channels
+    padded_heads: int
+    lanes: int
+    parts: int
+    width: int
+    is_possible: bool
+    is_exact: bool
 
     def rows(self, features: Tensor) -> Tensor:
         """Features of shape ``(n, heads, channels)`` as rows ``(parts, n, lanes)``."""
@@ -85,16 +65,17 @@ class RowLayout:
 
 
 @cache
-def _lanes(heads: int, needed: int, itemsize: int) -> int:
-    best, lowest = 0, math.inf
-    part = max(heads, _SMALLEST_PART)
+def row_layout(heads: int, channels: int, dtype: torch.dtype) -> RowLayout:
+    """The layout for so many heads and channels."""
+    padded_heads, itemsize = 1 << max(0, heads - 1).bit_length(), dtype.itemsize
+    needed, lanes, lowest = channels * padded_heads, 1, math.inf
+    part = max(padded_heads, _SMALLEST_PART)
     while part * itemsize <= _PART_BYTES:
         cost = -(-needed // part) * (2 + -(-part * itemsize // 32))
         if cost < lowest:
-            best, lowest = part, cost
+            lanes, lowest = part, cost
         part *= 2
-    return best
-
-
-row_layout = cache(RowLayout)
-"""The layout for so many heads and channels of a dtype, made once."""
+    width = needed + -needed % lanes
+    is_possible = heads > 0 and channels > 0 and padded_heads * itemsize <= _PART_BYTES
+    is_exact = width == heads * channels
+    return RowLayout(heads, channels, dtype, padded_heads, lanes, width // lanes, width, is_possible, is_exact)
