@@ -71,8 +71,8 @@ class RunDirectory:
         """
         if (old := self.path / "checkpoint.pt").exists() and not self.checkpoint.exists():
             raise RunError(
-                f"{old}: is from an older version of cagat, whose runs this one cannot read. Use that, or train "
-                f"anew: cagat train --config {self.config} --out OTHER"
+                f"{old}: is from an older version of cagat, whose runs this one cannot read. Use that version, or "
+                f"train again: cagat train --config {self.config} --out OTHER"
             )
 
     @contextlib.contextmanager
