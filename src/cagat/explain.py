@@ -122,9 +122,9 @@ class ContextExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         """The strongest pairs of the nodes that are neither edges nor the nodes themselves."""
         rows = self._reduced([S.rows(nodes) for S in layers])
         pattern = layers[0].graph.pattern
-        for place, node in enumerate(nodes.tolist()):
-            rows[place, pattern.col[pattern.rowptr[node] : pattern.rowptr[node + 1]].long()] = 0
-            rows[place, node] = 0
+        place, entries = pattern.entries_of(nodes)
+        rows[place, pattern.col[entries].long()] = 0
+        rows.scatter_(1, nodes[:, None], 0)
         weights, sources = rows.topk(min(self.pairs, rows.size(1)), dim=1)
         some = weights > 0
         targets = nodes[:, None].expand_as(sources)

@@ -4,7 +4,7 @@ Everything here is dense, n x n, one head after the other, and written to be che
 no code with the fast paths. Do not use it for work: it takes O(K T n^3) time and O(K T n^2) memory.
 """
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -88,9 +88,9 @@ def cagat_layer(
         edge: The mask of its entries, from :func:`dense_adjacency`.
         K: The number of rounds.
         T: The number of diffusion steps in a round.
-        alpha: The weight of the context, one number or one a head.
-        lam: The weight of the aggregation, one number or one a head.
-        xi: The weight of the affinity, one number or one a head.
+        alpha: The weight of the context, one number or one per head.
+        lam: The weight of the aggregation, one number or one per head.
+        xi: The weight of the affinity, one number or one per head.
         support: Whether S lives on all pairs or is masked to the edges after each step.
         affinity: Whether ``<h_i, h_j>`` is taken on the edges or on all pairs.
         feedback: Whether H is fed back into the aggregation.
@@ -112,29 +112,35 @@ def cagat_layer(
         _ALTERNATIVE,
     )
     Abar = diffusion_matrix(A, normalization).to(Z)
-    per_head = [
-        _one_head(
-            Z[:, h],
-            att_src[h],
-            att_dst[h],
-            Abar,
-            Abar if normalization == "walk" else Abar.T,
-            edge,
-            K=K,
-            T=T,
-            alpha=_of_head(alpha, h),
-            lam=_of_head(lam, h),
-            xi=_of_head(xi, h),
-            support=support,
-            affinity=affinity,
-            feedback=feedback,
-            negative_slope=negative_slope,
-            edge_logits=None if edge_logits is None else edge_logits[:, :, h],
-        )
-        for h in range(heads)
-    ]
-    H = torch.stack([result[0] for result in per_head], dim=1)
-    return ReferenceResult(H, torch.stack([r[1] for r in per_head]), torch.stack([r[2] for r in per_head]))
+    right = Abar if normalization == "walk" else Abar.T
+
+    def one_head(h: int, Z: Tensor, alpha: Any, lam: Any, xi: Any) -> tuple[Tensor, Tensor, Tensor]:
+        # Line 4: G_ij = softmax over j in N_i of LeakyReLU(Theta^T [z_i || z_j]), Eq. (1)-(2).
+        logits = (Z @ att_dst[h])[:, None] + (Z @ att_src[h])[None, :]
+        if edge_logits is not None:
+            logits = logits + edge_logits[:, :, h]
+        logits = torch.nn.functional.leaky_relu(logits, negative_slope)
+        # A row without edges is all zero, where a softmax over nothing would be 0/0.
+        has_edge = edge.any(dim=1, keepdim=True)
+        logits = logits.masked_fill(~edge & has_edge, -torch.inf)
+        G = torch.softmax(logits, dim=1) * edge
+
+        H = lam * (G @ Z) + (1 - lam) * Z  # Line 5.
+        S = G  # Line 6.
+        for _ in range(K):  # Line 7.
+            for _ in range(T):  # Line 9.
+                Q = H @ H.T
+                if affinity == "edges" or support == "edges":
+                    Q = Q * edge
+                S = alpha * (Abar @ S @ right) + (1 - alpha) * G + xi * Q  # Line 10, Eq. (15).
+                if support == "edges":
+                    S = S * edge
+            H = lam * (S @ (H if feedback else Z)) + (1 - lam) * Z  # Line 13, Eq. (9) and (18).
+        return H, S, G
+
+    coefficients = [value if isinstance(value, Tensor) else [value] * heads for value in (alpha, lam, xi)]
+    H, S, G = zip(*map(one_head, range(heads), Z.unbind(dim=1), *coefficients), strict=True)
+    return ReferenceResult(torch.stack(H, dim=1), torch.stack(S), torch.stack(G))
 
 
 def _matrices(heads: int, K: int, T: int, alpha_is_learnt: bool, has_gradients: bool) -> int:
@@ -146,50 +152,3 @@ def _matrices(heads: int, K: int, T: int, alpha_is_learnt: bool, has_gradients: 
     # G and S of each head, and all of them side by side; G before and after masking, S of each round, and the product
     # of each step if alpha is learnt. Beside them stand the diffusion matrix and what the step at work needs.
     return heads * (5 + K + (K * T if alpha_is_learnt else 0)) + 7
-
-
-def _of_head(coefficient: float | Tensor, head: int) -> float | Tensor:
-    return coefficient[head] if isinstance(coefficient, Tensor) else coefficient
-
-
-def _one_head(
-    Z: Tensor,
-    att_src: Tensor,
-    att_dst: Tensor,
-    Abar: Tensor,
-    right: Tensor,
-    edge: Tensor,
-    *,
-    K: int,
-    T: int,
-    alpha: float | Tensor,
-    lam: float | Tensor,
-    xi: float | Tensor,
-    support: str,
-    affinity: str,
-    feedback: bool,
-    negative_slope: float,
-    edge_logits: Tensor | None,
-) -> tuple[Tensor, Tensor, Tensor]:
-    # Line 4: G_ij = softmax over j in N_i of LeakyReLU(Theta^T [z_i || z_j]), Eq. (1)-(2).
-    logits = (Z @ att_dst)[:, None] + (Z @ att_src)[None, :]
-    if edge_logits is not None:
-        logits = logits + edge_logits
-    logits = torch.nn.functional.leaky_relu(logits, negative_slope)
-    # A row without edges is all zero, where a softmax over nothing would be 0/0.
-    has_edge = edge.any(dim=1, keepdim=True)
-    logits = logits.masked_fill(~edge & has_edge, -torch.inf)
-    G = torch.softmax(logits, dim=1) * edge
-
-    H = lam * (G @ Z) + (1 - lam) * Z  # Line 5.
-    S = G  # Line 6.
-    for _ in range(K):  # Line 7.
-        for _ in range(T):  # Line 9.
-            Q = H @ H.T
-            if affinity == "edges" or support == "edges":
-                Q = Q * edge
-            S = alpha * (Abar @ S @ right) + (1 - alpha) * G + xi * Q  # Line 10, Eq. (15).
-            if support == "edges":
-                S = S * edge
-        H = lam * (S @ (H if feedback else Z)) + (1 - lam) * Z  # Line 13, Eq. (9) and (18).
-    return H, S, G

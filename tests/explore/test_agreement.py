@@ -16,7 +16,7 @@ def view(run):
 def test_shares_of_every_test_node(view, run):
     """One by one, from whole rows: what the products with the classes must come to."""
     explored = ExploredRun.of(run)
-    labels, tests = explored.labels, explored.split.test
+    labels, tests = explored.labels, explored.run.problem.split.test
     assert len(view.frame) == len(tests) * 2 * 3
     for layer in attention_layers(run):
         for done in range(3):

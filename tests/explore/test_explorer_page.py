@@ -80,7 +80,7 @@ def test_some_nodes_only(run, tmp_path):
 
 def test_which_nodes(run, monkeypatch):
     explored = ExploredRun.of(run)
-    tests = set(explored.split.test.tolist())
+    tests = set(explored.run.problem.split.test.tolist())
     assert set(explored.sample(10).tolist()) <= tests
     assert len(explored.sample()) == 60
     assert set(explored.sample(tests_only=True).tolist()) == tests
@@ -105,7 +105,7 @@ def test_a_page_stays_light_unless_more_is_asked_for(run, tmp_path, monkeypatch,
 
 def test_a_graph_without_labelled_test_nodes(run, tmp_path):
     explored = ExploredRun.of(run)
-    explored.labels[explored.split.test.numpy()] = -1
+    explored.labels[explored.run.problem.split.test.numpy()] = -1
     with pytest.raises(DatasetError, match="no test node has a label"):
         attention_agreement(explored)
     summary = write_page(explored, tmp_path / "page.html", nodes=2)

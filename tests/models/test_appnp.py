@@ -4,7 +4,7 @@ from torch.testing import assert_close
 from torch_geometric import nn as pyg
 
 from cagat.kernels import CSRGraph
-from cagat.models import APPNP, appnp
+from cagat.models import APPNP, SGC, appnp
 from cagat.models.appnp import PersonalizedPageRank
 
 
@@ -108,3 +108,15 @@ def test_only_the_first_weights_decay():
     assert rest["params"][0] is model.lin2.weight
     assert (decaying["weight_decay"], rest["weight_decay"]) == (0.1, 0)
     assert len(list(model.parameters())) == 2
+
+
+def test_sgc_is_pygs_layer():
+    torch.manual_seed(0)
+    x, edge_index = torch.randn(20, 5), torch.randint(0, 20, (2, 40)).unique(dim=1)
+    weight = torch.rand(edge_index.size(1))
+    for K in (0, 1, 3):
+        ours, theirs = SGC(5, 3, K), pyg.SGConv(5, 3, K)
+        ours.load_state_dict({"lin.weight": theirs.lin.weight, "bias": theirs.lin.bias})
+        assert_close(ours(x, edge_index, weight), theirs(x, edge_index, weight))
+        assert_close(ours(x.to_sparse_csr(), edge_index), theirs(x, edge_index))
+        assert_close(ours.embed(x, edge_index) @ ours.lin.weight.t() + ours.bias, theirs(x, edge_index))

@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 from cagat.kernels import CSRGraph
 from cagat.models import CVDPP, GCN, Labelled, cvd_pp
-from cagat.models.cvd_pp import SampledNeighbours, all_neighbours, sample_neighbours
+from cagat.models.cvd_pp import SampledNeighbours, sample_neighbours
 from cagat.models.gcn import gcn_graph, propagate
 
 
@@ -37,8 +37,8 @@ def hidden_layer(model, inputs):
 
 def every_draw(pattern, nodes, count):
     """All samples that can come, each as likely as the others."""
-    everything = all_neighbours(pattern, nodes)
-    rows = [everything.entry[everything.row == row].tolist() for row in range(len(nodes))]
+    row_of, entry = pattern.entries_of(nodes)
+    rows = [entry[row_of == row].tolist() for row in range(len(nodes))]
     for chosen in product(*(combinations(entries, min(count, len(entries))) for entries in rows)):
         row = torch.tensor([number for number, entries in enumerate(chosen) for _ in entries])
         ratio = torch.tensor([len(all_) / len(some) for all_, some in zip(rows, chosen, strict=True)])
@@ -160,8 +160,8 @@ def test_history_is_written_after_the_step(problem):
         model.conv1.lin.weight.add_(1)  # The trainer's step.
     assert next(losses, None) is None
     history = model.training_state()["history"]
-    seen = all_neighbours(gcn_graph(*inputs).pattern, train.nodes).entry
-    nodes = gcn_graph(*inputs).pattern.col[seen].long().unique()
+    pattern = gcn_graph(*inputs).pattern
+    nodes = pattern.col[pattern.entries_of(train.nodes)[1]].long().unique()
     assert_close(history[nodes], before[nodes])
     others = torch.ones(12, dtype=torch.bool).index_fill(0, nodes, False)
     assert not history[others].any()
@@ -202,11 +202,10 @@ def drawn_sets(graph, sample, nodes):
     return sets
 
 
-def test_all(graph):
-    sample = all_neighbours(graph.pattern, torch.tensor([4, 0, 2]))
-    assert drawn_sets(graph, sample, range(3)) == [{4}, {0, 1, 2, 3}, {0, 2}]
-    assert sample.row.tolist() == [0, 1, 1, 1, 1, 2, 2]
-    assert sample.ratio.tolist() == [1, 1, 1]
+def test_all_entries_of_rows(graph):
+    row, entry = graph.pattern.entries_of(torch.tensor([4, 0, 2]))
+    assert row.tolist() == [0, 1, 1, 1, 1, 2, 2]
+    assert graph.pattern.col[entry].tolist() == [4, 0, 1, 2, 3, 0, 2]
 
 
 def test_every_pair_is_drawn_alike(graph):

@@ -24,20 +24,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command()(demo)
-app.command()(train)
-app.command()(predict)
-app.command()(evaluate)
-app.command()(embed)
-app.command()(explore)
-app.command()(report)
-app.command()(tune)
-app.command()(reproduce)
-app.command()(bench)
-app.command()(models)
+for _command in (demo, train, predict, evaluate, embed, explore, report, tune, reproduce, bench, models):
+    app.command()(_command)
 app.add_typer(data.app, name="data")
-
-_NO_MEMORY = "can't allocate memory"
 
 
 def _print_version(wanted: bool) -> None:
@@ -72,7 +61,7 @@ def main() -> None:
         _fail(f"{place}{error.strerror or error}. Check the name, who may read and write there, and the space left.", 1)
     except (MemoryError, RuntimeError) as error:
         # torch tells that memory is short with a RuntimeError of several lines.
-        if not isinstance(error, MemoryError) and _NO_MEMORY not in str(error):
+        if not isinstance(error, MemoryError) and "can't allocate memory" not in str(error):
             raise
         _fail("There is not enough memory. Ask for fewer units, heads or layers, or use a machine with more.", 1)
 

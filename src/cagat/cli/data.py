@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cagat.cli.output import show_messages
+from cagat.cli.output import progress, show_messages
 from cagat.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ def info(
     show_messages()
     from cagat.data import load, summarize
 
-    with _progress_bar() as progress:
+    with _progress_bar() as show:
         choices = {"directed": directed or None, "largest_component": largest_component or None}
-        data = load(name, data_dir, sparse=True, progress=progress, **choices)
+        data = load(name, data_dir, sparse=True, progress=show, **choices)
     summary = summarize(data)
     if as_json:
         typer.echo(json.dumps(summary))
@@ -87,8 +87,8 @@ def fetch(
     failures = []
     for name in names:
         try:
-            with _progress_bar() as progress:
-                path = fetch_graph(name, data_dir, progress=progress)
+            with _progress_bar() as show:
+                path = fetch_graph(name, data_dir, progress=show)
         except DatasetError as error:
             failures.append(str(error))
             continue
@@ -123,12 +123,9 @@ def convert(
 @contextmanager
 def _progress_bar() -> "Iterator[Progress]":
     """Give a function that shows a bar for each file that comes in, on a terminal and nowhere else."""
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
+    from rich.progress import BarColumn, DownloadColumn, TaskID, TransferSpeedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+    with progress("{task.description}", BarColumn(), DownloadColumn(), TransferSpeedColumn()) as bars:
         tasks: dict[str, TaskID] = {}
 
         def show(file: str, done: int, total: int | None) -> None:

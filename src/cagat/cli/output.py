@@ -2,6 +2,10 @@
 
 import logging
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, ProgressColumn
 
 
 class _StandardError(logging.Handler):
@@ -17,6 +21,15 @@ def show_messages() -> None:
     logger.handlers = [_StandardError()]
     logger.setLevel(logging.INFO)
     logger.propagate = False
+
+
+def progress(*columns: "str | ProgressColumn", transient: bool = True) -> "Progress":
+    """Bars on standard error, on a terminal and nowhere else."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    return Progress(*columns, console=console, transient=transient, disable=not console.is_terminal)
 
 
 def duration(seconds: float) -> str:

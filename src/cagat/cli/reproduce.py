@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cagat.cli.output import duration, show_messages
+from cagat.cli.output import duration, progress, show_messages
 
 if TYPE_CHECKING:
     from cagat.experiments.experiment import Experiment
@@ -110,8 +110,7 @@ def _of(experiment: "Experiment", methods: list[str] | None, what: str) -> list[
 
 
 def _reproduce(experiment: "Experiment", out: Path, processes: int, data_dir: str | None, deterministic: bool) -> None:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TimeElapsedColumn
 
     from cagat.experiments.figures import draw
     from cagat.experiments.jobs import JobStore
@@ -122,17 +121,10 @@ def _reproduce(experiment: "Experiment", out: Path, processes: int, data_dir: st
 
     with disk_errors(out):
         out.mkdir(parents=True, exist_ok=True)
-    store, all_jobs, console = JobStore(out, experiment.name), experiment.jobs(), Console(stderr=True)
-    columns = (
-        TextColumn(experiment.name),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}"),
-    )
-    interrupted = False
+    store, all_jobs, interrupted = JobStore(out, experiment.name), experiment.jobs(), False
+    columns = (experiment.name, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), "{task.description}")
     try:
-        with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
+        with progress(*columns, transient=False) as bars:
             task = bars.add_task("", total=len(all_jobs))
 
             def show(done: int, seconds: float | None) -> None:

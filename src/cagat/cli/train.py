@@ -1,6 +1,7 @@
 """`cagat train`: from a graph to a run directory."""
 
 from collections.abc import Callable
+from datetime import datetime
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any
@@ -90,16 +91,12 @@ def _started(flags: dict[str, Any], out: Path | None, config_file: Path | None) 
             raise ConfigError(f"{config_file}: out must be the path of a directory, but is {wanted!r}.")
         out = Path(wanted)
     config = TrainConfig.from_values({str(key).replace("-", "_"): value for key, value in values.items()} | flags)
-    return Run.start(config, _free_directory(config) if out is None else out)
-
-
-def _free_directory(config: TrainConfig) -> Path:
-    """A directory of its own for a run: two that start in the same second get two."""
-    from datetime import datetime
-
-    graph = Path(config.dataset.partition(":")[0]).stem
-    name = f"{datetime.now().strftime('%Y%m%d-%H%M%S-%f')[:-3]}-{graph}-{config.model}-{config.seed}"
-    return Path("runs") / name
+    if out is None:
+        graph = Path(config.dataset.partition(":")[0]).stem
+        # Milliseconds, so that two runs that start in the same second get a directory each.
+        now = datetime.now().strftime("%Y%m%d-%H%M%S-%f")[:-3]
+        out = Path("runs") / f"{now}-{graph}-{config.model}-{config.seed}"
+    return Run.start(config, out)
 
 
 def _resumed(directory: Path, flags: dict[str, Any], out: Path | None, config_file: Path | None) -> Any:

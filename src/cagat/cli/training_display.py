@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 from rich.console import Console
-from rich.progress import Progress, TextColumn
+from rich.progress import Progress
 
 from cagat.cli.output import duration
 from cagat.distributed import World
@@ -59,8 +59,7 @@ class _Display:
     """Shows epochs: on a terminal in one line that changes, elsewhere as lines."""
 
     def __init__(self, console: Console) -> None:
-        column = TextColumn("{task.description}", table_column=None)
-        self.bars = Progress(column, console=console, transient=True, disable=not console.is_terminal)
+        self.bars = Progress("{task.description}", console=console, transient=True, disable=not console.is_terminal)
         self._console = console
         self._task = self.bars.add_task("Loading the graph", total=None)
         self._shown_at = self._epoch_ended_at = time.perf_counter()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cagat.cli.output import show_messages
+from cagat.cli.output import progress, show_messages
 from cagat.cli.reproduce import MOST_JOBS, require_drawable_splits
 from cagat.settings import SETTINGS
 
@@ -88,22 +88,10 @@ def tune(
 
 
 def _run(search: "Search") -> None:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, MofNCompleteColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn(), TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )  # fmt: skip
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+    times = (TimeElapsedColumn(), TimeRemainingColumn())
+    with progress("{task.description}", BarColumn(bar_width=20), MofNCompleteColumn(), *times) as bars:
         task = bars.add_task("trials", total=search.options.trials, completed=search.finished)
         fits = bars.add_task("fits of this trial", total=len(search.options.tasks()))
 
@@ -111,8 +99,8 @@ def _run(search: "Search") -> None:
             best = search.best()
             text = "trials" if best is None else f"trials, best {100 * (best.value or 0):.2f} %"
             bars.update(task, completed=search.finished, description=text)
-            if not console.is_terminal:
-                console.print(f"{search.finished} of {search.options.trials} {text}")
+            if not bars.console.is_terminal:
+                bars.console.print(f"{search.finished} of {search.options.trials} {text}")
 
         search.run(lambda done, total: bars.update(fits, completed=done, total=total), after_trial)
 

@@ -43,18 +43,17 @@ def attention_agreement(run: AnyRun, nodes: int | None = None) -> View:
         nodes: For how many test nodes to compute rows of S (default: all on graphs of at most 3000 nodes, else 400).
     """
     explored = ExploredRun.of(run)
-    layers, chosen = explored.layers, explored.sample(nodes, tests_only=True)
-    return agreement_view(explored, [RowSummary.of(layer, chosen) for layer in layers])
+    chosen = explored.sample(nodes, tests_only=True)
+    return agreement_view(explored, [RowSummary.of(layer, chosen) for layer in explored.layers])
 
 
 def agreement_view(run: ExploredRun, layers: list[RowSummary]) -> View:
     """As :func:`attention_agreement`, from rows that are known."""
-    tests = len(run.tests)
-    if not tests:
+    if not len(run.tests):
         raise DatasetError(f"{run.graph.name}: no test node has a label, so that there is nothing to agree with.")
     frame = pd.concat([_layer_frame(run, rows) for rows in layers], ignore_index=True)
     known = int(frame.loc[frame["layer"] == frame["layer"].min(), ["node", "neighbours"]].dropna()["node"].nunique())
-    details = COUNTED.format(known=known, tests=tests)
+    details = COUNTED.format(known=known, tests=len(run.tests))
     if frame["round"].max() == 0:
         return View(_bars(frame), frame, CAPTION_OF_G, details)
     return View(_lines(frame), frame, f"{change(frame)} {CAPTION}".strip(), details)

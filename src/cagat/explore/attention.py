@@ -88,8 +88,6 @@ class RowSummary:
     """What is shown of the rows of G and S of m nodes in one layer, since a whole row has a number for every node.
 
     Attributes:
-        layer: The layer.
-        nodes: The nodes.
         offsets: The neighbours of node k, itself among them, are `neighbours[offsets[k]:offsets[k + 1]]`.
         neighbours: The sources of the edges into the nodes.
         on_edges: G, then S after 1, 2, ... rounds; shape `(1 + rounds, len(neighbours), heads)`.
@@ -113,10 +111,9 @@ class RowSummary:
         """Compute the rows block by block."""
         nodes = torch.from_numpy(chosen)
         pattern, heads, num_nodes = layer.G.graph.pattern, layer.heads, layer.G.graph.num_nodes
-        starts, stops = pattern.rowptr.long()[nodes], pattern.rowptr.long()[nodes + 1]
-        owner = torch.repeat_interleave(torch.arange(len(nodes)), stops - starts)
-        offsets = torch.cat([torch.zeros(1, dtype=torch.long), (stops - starts).cumsum(0)])
-        neighbours = pattern.col.long()[torch.arange(len(owner)) - offsets[owner] + starts[owner]]
+        owner, entries = pattern.entries_of(nodes)
+        offsets = torch.searchsorted(owner, torch.arange(len(nodes) + 1))
+        neighbours = pattern.col.long()[entries]
         rounds, columns, strongest = len(layer.rounds), heads + (heads > 1), min(STRONGEST, num_nodes)
         on_edges = torch.empty(1 + rounds, len(owner), heads)
         others = torch.full((rounds, columns, len(nodes), strongest), -1)

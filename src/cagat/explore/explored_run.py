@@ -9,10 +9,10 @@ import numpy.typing as npt
 from torch_geometric.data import Data
 
 from cagat.data.graph import SPLIT_NAMES
-from cagat.data.splits import Split
 from cagat.errors import ConfigError, DatasetError
 from cagat.explore.attention import AttentionLayer, attention_layers
 from cagat.training import TrainedRun
+from cagat.training.predictions import Predictions
 
 AnyRun = Union[str, Path, TrainedRun, "ExploredRun"]
 Integers = npt.NDArray[np.int64]
@@ -43,12 +43,10 @@ class ExploredRun:
         """The graph that the model was trained on."""
         return self.run.problem.graph
 
-    @property
-    def split(self) -> Split:
-        """The split that the model was trained on."""
-        split = self.run.problem.split
-        assert split is not None
-        return split
+    @cached_property
+    def predictions(self) -> Predictions:
+        """The labels of all nodes."""
+        return self.run.predict()
 
     @cached_property
     def names(self) -> list[str]:
@@ -65,23 +63,15 @@ class ExploredRun:
         """The class of each node, -1 if unknown."""
         return np.array(self.graph.y.numpy(), dtype=np.int64)
 
-    @cached_property
-    def probabilities(self) -> Floats:
-        """The predicted probabilities, shape (nodes, classes)."""
-        return np.asarray(self.run.logits(self.graph).double().softmax(dim=1).numpy())
-
-    @cached_property
+    @property
     def predicted(self) -> Integers:
         """The predicted class of each node."""
-        return np.asarray(self.probabilities.argmax(axis=1), dtype=np.int64)
+        return np.asarray(self.predictions.probabilities.argmax(dim=1).numpy())
 
     @cached_property
     def parts(self) -> Integers:
         """The part of the split that each node is in, as an index into `PARTS`."""
-        parts = np.full(len(self.names), PARTS.index("none"))
-        for number, name in enumerate(SPLIT_NAMES):
-            parts[getattr(self.split, name).numpy()] = number
-        return parts
+        return np.array([PARTS.index(part or "none") for part in self.predictions.parts])
 
     @property
     def tests(self) -> Integers:
@@ -100,20 +90,18 @@ class ExploredRun:
 
     def layer(self, number: int | None) -> AttentionLayer:
         """The layer with this number, from 1, or the first that aggregates."""
-        if number is None:
-            return self.layers[0]
         known = {layer.number: layer for layer in self.layers}
-        if number not in known:
+        if number is not None and number not in known:
             raise ConfigError(
                 f"There is attention in layer {', '.join(map(str, known))}, but layer {number} was asked for."
             )
-        return known[number]
+        return self.layers[0] if number is None else known[number]
 
     def node(self, wanted: str | int) -> int:
         """The number of a node, given by its name or its number."""
         if isinstance(wanted, str):
-            if wanted in self._numbers:
-                return self._numbers[wanted]
+            if wanted in self.names:
+                return self.names.index(wanted)
             raise DatasetError(
                 f"The graph has no node called {wanted!r}; its first ones are called {', '.join(self.names[:3])}."
             )
@@ -122,10 +110,6 @@ class ExploredRun:
                 f"The graph has no node {wanted}: its nodes are numbered from 0 to {len(self.names) - 1}."
             )
         return int(wanted)
-
-    @cached_property
-    def _numbers(self) -> dict[str, int]:
-        return {name: number for number, name in enumerate(self.names)}
 
     def sample(self, count: int | None = None, wanted: tuple[str, ...] = (), *, tests_only: bool = False) -> Integers:
         """The nodes whose rows of S are computed, in ascending order: test nodes first, drawn with a fixed seed.

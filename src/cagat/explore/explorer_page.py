@@ -59,15 +59,13 @@ def write_page(
     rows: list[RowSummary] = []
     note = ""
     try:
-        layers = explored.layers
-    except NoAttentionError as error:
-        note = str(error)
-    else:
         if nodes is None:
             chosen = _fitting(explored, chosen, wanted)
-        for layer in layers:
+        for layer in explored.layers:
             _logger.info("Attention of %d nodes in layer %d ...", len(chosen), layer.number)
             rows.append(RowSummary.of(layer, chosen))
+    except NoAttentionError as error:
+        note = str(error)
     _logger.info("Places of %d nodes in the plane ...", len(explored.names))
     figures = _figures(explored, rows)
     data = _data(explored, chosen, rows) | {
@@ -128,11 +126,8 @@ def _data(run: ExploredRun, chosen: Integers, rows: list[RowSummary]) -> dict[st
 def packed_integers(values: npt.ArrayLike) -> dict[str, Any]:
     """Whole numbers as base64, in the narrowest type that holds them."""
     array = np.asarray(values, dtype=np.int64).ravel()
-    low, high = (int(array.min()), int(array.max())) if array.size else (0, 0)
-    for kind in (np.uint8, np.int16, np.int32):
-        if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
-            return {"kind": np.dtype(kind).name.capitalize(), "data": _base64(array, kind), "scale": 1}
-    raise OverflowError(f"{high} does not fit into 32 bits")
+    kind = next(kind for kind in (np.uint8, np.int16, np.int32) if np.array_equal(array, array.astype(kind)))
+    return {"kind": np.dtype(kind).name.capitalize(), "data": _base64(array, kind), "scale": 1}
 
 
 def packed_numbers(values: npt.ArrayLike) -> dict[str, Any]:
@@ -148,17 +143,14 @@ def _base64(array: npt.NDArray[Any], kind: type[np.integer[Any]]) -> str:
 
 def _figures(run: ExploredRun, rows: list[RowSummary]) -> list[tuple[str, str, View]]:
     """Name, heading and picture of what does not change with the chosen node."""
-    figures: list[tuple[str, str, View]] = []
     tested = bool(len(run.tests))
-    if rows and tested:
-        figures.append(("agreement", "Does attention fall on the same class?", agreement_view(run, rows)))
-    if rows:
-        figures.append(("entropy", "How widely is attention spread?", entropy_view(run, rows[0])))
-    if tested:
-        figures.append(("confusion", "Which classes are taken for which?", confusion(run)))
-    if (curves := training_curves(run)) is not None:
-        figures.append(("training-curves", "How did training go?", curves))
-    return figures
+    figures = [
+        ("agreement", "Does attention fall on the same class?", agreement_view(run, rows) if rows and tested else None),
+        ("entropy", "How widely is attention spread?", entropy_view(run, rows[0]) if rows else None),
+        ("confusion", "Which classes are taken for which?", confusion(run) if tested else None),
+        ("training-curves", "How did training go?", training_curves(run)),
+    ]
+    return [(name, heading, view) for name, heading, view in figures if view is not None]
 
 
 def _body(run: ExploredRun, data: dict[str, Any], figures: list[tuple[str, str, View]], command: str) -> str:
@@ -176,9 +168,8 @@ def _body(run: ExploredRun, data: dict[str, Any], figures: list[tuple[str, str, 
 
 
 def _card(name: str, heading: str, view: View) -> str:
-    details = ""
-    if view.details:
-        details = f"<details><summary>What is counted</summary>{html.escape(view.details)}</details>"
+    counted = f"<details><summary>What is counted</summary>{html.escape(view.details)}</details>"
+    details = counted if view.details else ""
     return (
         f'<section class="card"><h2>{html.escape(heading)}</h2><p class="soft">{html.escape(view.caption)}</p>'
         f'<div id="{name}" class="figure" role="img" aria-label="{html.escape(heading)}"></div>{details}</section>'

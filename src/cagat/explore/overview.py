@@ -62,7 +62,7 @@ def node_frame(run: ExploredRun, seed: int = 0) -> pd.DataFrame:
             "predicted": [names[label] for label in predicted],
             "right": np.where(labels < 0, "unknown", np.where(labels == predicted, "right", "wrong")),
             "split": [PARTS[part] for part in run.parts],
-            "probability": run.probabilities.max(axis=1),
+            "probability": run.predictions.probabilities.max(dim=1).values.numpy(),
         }
     )
 
@@ -174,9 +174,9 @@ def confusion(run: AnyRun) -> View:
     ticks = {"type": "linear", "tickvals": places, "ticktext": short, "ticks": ""}
     figure.update_yaxes(autorange="reversed", **ticks)
     figure.update_xaxes(**ticks)
-    right = float(np.trace(counts) / max(counts.sum(), 1))
+    right = 100 * np.trace(counts) / max(counts.sum(), 1)
     caption = (
-        f"Test nodes: {100 * right:.1f} % of {counts.sum()} are right, on the diagonal. Look for dark squares off it: "
+        f"Test nodes: {right:.1f} % of {counts.sum()} are right, on the diagonal. Look for dark squares off it: "
         "classes that are taken for each other."
     )
     return View(figure, frame, caption)
@@ -191,7 +191,6 @@ def training_curves(run: AnyRun) -> View | None:
     if not history:
         return None
     frame = pd.DataFrame(history).rename(columns={"number": "epoch"})
-    best = int(frame["val_loss"].idxmin()) if frame["val_loss"].notna().any() else None
     curves = [("loss", "training loss", BLUE, 1), ("val_loss", "validation loss", ORANGE, 1)]
     if frame["val_accuracy"].notna().any():
         curves.append(("val_accuracy", "validation accuracy", ORANGE, 2))
@@ -210,12 +209,13 @@ def training_curves(run: AnyRun) -> View | None:
     styled(figure, x="epoch")
     if columns == 2:
         figure.update_yaxes(tickformat=".0%", row=1, col=2)
-    if best is None:
+    if frame["val_loss"].isna().all():
         caption = f"No validation loss of the {len(frame)} epochs is a number, so that none of them is the best."
         return View(figure, frame, caption)
-    epoch, accuracy = int(frame["epoch"][best]), frame["val_accuracy"][best]
+    best = frame.loc[frame["val_loss"].idxmin()]
+    epoch = int(best["epoch"])
     figure.add_vline(x=epoch, line={"color": GREY, "dash": "dot", "width": 1})
-    right = "" if math.isnan(accuracy) else f", with {100 * accuracy:.1f} % right"
+    right = "" if math.isnan(best["val_accuracy"]) else f", with {100 * best['val_accuracy']:.1f} % right"
     caption = (
         f"The validation loss is lowest in epoch {epoch} of {len(frame)} (dotted line){right}; the weights of that "
         "epoch are the ones shown here."

@@ -75,6 +75,13 @@ class CSRPattern:
         rows = torch.arange(self.num_rows, device=self.col.device)
         return torch.repeat_interleave(rows, self.rowptr.diff(), output_size=self.num_entries)
 
+    def entries_of(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """The entries of some rows, in the order of these: which of the rows each is in, and its number."""
+        start, count = self.rowptr.long()[rows], self.rowptr.diff().long()[rows]
+        position = torch.repeat_interleave(torch.arange(rows.numel(), device=rows.device), count)
+        before = count.cumsum(0) - count
+        return position, torch.arange(position.numel(), device=rows.device) + (start - before)[position]
+
     def to(self, device: torch.device | str) -> "CSRPattern":
         """The same pattern on another device."""
         rowptr, col = self.rowptr.to(device), self.col.to(device)

@@ -1,7 +1,7 @@
-"""Approximate personalized propagation of neural predictions."""
+"""Predict, then propagate: APPNP, and SGC, which is its linear case."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -9,13 +9,12 @@ from torch.nn import functional as F
 
 from cagat.kernels import CSRGraph, CSRPattern, spmm, spmm_heads
 from cagat.kernels.row_layout import row_layout
-from cagat.models.feature_linear import FeatureLinear
 from cagat.models.gcn import gcn_graph
-from cagat.models.node_classifier import Features, NodeClassifier
-from cagat.nn.validation import require_sizes
+from cagat.models.mlp import MLP, FeatureLinear, dense_features
+from cagat.models.node_classifier import Features, NodeClassifier, arguments
 
 
-class APPNP(NodeClassifier):
+class APPNP(MLP):
     r"""A perceptron, then :class:`PersonalizedPageRank` of its predictions.
 
     The paper is `"Predict then Propagate: Graph Neural Networks meet Personalized PageRank"
@@ -25,21 +24,13 @@ class APPNP(NodeClassifier):
         Z^{(0)} = \mathrm{relu}(X W_0) W_1, \qquad Z^{(k)} = (1 - \alpha) \hat{A} Z^{(k-1)} + \alpha Z^{(0)}
 
     Args:
-        in_channels: Number of input features.
-        hidden_channels: Number of units of the hidden layer.
-        out_channels: Number of classes.
         K: Number of steps of the propagation. (default: ``10``)
         alpha: Probability to return to the start. (default: ``0.1``)
         dropout: Dropout on the input of each layer and on :math:`\hat{A}` in training. (default: ``0.5``)
     """
 
-    takes_sparse = True
-    hyperparameters: ClassVar[Mapping[str, str]] = {
-        "hidden": "hidden_channels",
-        "steps": "K",
-        "alpha": "alpha",
-        "dropout": "dropout",
-    }
+    takes_weights = True
+    hyperparameters = arguments("alpha", "dropout", hidden="hidden_channels", steps="K")
 
     def __init__(
         self,
@@ -50,25 +41,51 @@ class APPNP(NodeClassifier):
         alpha: float = 0.1,
         dropout: float = 0.5,
     ) -> None:
-        require_sizes(in_channels=in_channels, hidden_channels=hidden_channels, out_channels=out_channels)
-        super().__init__()
         # Without biases, as in the authors' code.
-        self.lin1 = FeatureLinear(in_channels, hidden_channels, dropout, bias=False)
-        self.lin2 = FeatureLinear(hidden_channels, out_channels, dropout, bias=False)
+        super().__init__(in_channels, hidden_channels, out_channels, dropout, bias=False)
         self.propagation = PersonalizedPageRank(K, alpha, dropout)
 
     def forward(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
         """The logits of all nodes."""
-        logits: Tensor = self.propagation(self.lin2(self.embed(x, edge_index)), edge_index, edge_attr)
+        logits: Tensor = self.propagation(super().forward(x, edge_index), edge_index, edge_attr)
         return logits
-
-    def embed(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
-        """The output of the perceptron's hidden layer, which knows nothing of the edges yet."""
-        return F.relu(self.lin1(x))
 
     def decaying(self) -> list[torch.nn.Parameter]:
         """Only the weights of the first layer, as in the authors' code."""
         return [self.lin1.weight]
+
+
+class SGC(NodeClassifier):
+    r"""The linear model of `"Simplifying Graph Convolutional Networks" <https://arxiv.org/abs/1902.07153>`_, Eq. (8).
+
+    .. math::
+        \hat{A}^K X W + b
+
+    It equals PyG's :class:`~torch_geometric.nn.SGConv`, but multiplies from the right: :math:`\hat{A}^K (X W)` has as
+    many columns as there are classes, and lets :math:`X` stay sparse.
+
+    Args:
+        K: Number of steps of the propagation. (default: ``2``)
+    """
+
+    takes_sparse = True
+    hyperparameters = arguments(steps="K")
+
+    def __init__(self, in_channels: int, out_channels: int, K: int = 2) -> None:
+        super().__init__()
+        self.lin = FeatureLinear(in_channels, out_channels, bias=False)
+        self.bias = torch.nn.Parameter(torch.zeros(out_channels))
+        self.propagation = PersonalizedPageRank(K, alpha=0.0)
+
+    def forward(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+        """The logits of all nodes."""
+        logits: Tensor = self.propagation(self.lin(x), edge_index, edge_attr) + self.bias
+        return logits
+
+    def embed(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
+        """The propagated features."""
+        propagated: Tensor = self.propagation(dense_features(x), edge_index, edge_attr)
+        return propagated
 
 
 class PersonalizedPageRank(torch.nn.Module):

@@ -1,7 +1,6 @@
 """The network of the paper."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -9,8 +8,8 @@ from torch.nn import functional as F
 
 from cagat.diffusion import is_zero
 from cagat.kernels import CSRGraph
-from cagat.models.feature_linear import dense_features
-from cagat.models.node_classifier import Features, NodeClassifier
+from cagat.models.mlp import dense_features
+from cagat.models.node_classifier import Features, NodeClassifier, arguments
 from cagat.nn import AttentionRows, CaGATConv, feature_dropout
 from cagat.nn.sparse_features import as_features
 from cagat.nn.validation import require_choice, require_sizes, require_within
@@ -39,20 +38,11 @@ class CaGAT(NodeClassifier):
     """
 
     takes_sparse = True
-    hyperparameters: ClassVar[Mapping[str, str]] = {
-        "hidden": "hidden_channels",
-        "layers": "num_layers",
-        "heads": "heads",
-        "dropout": "dropout",
-        "attention_dropout": "attention_dropout",
-        "rounds": "K",
-        "steps": "T",
-        "propagation": "propagation",
-        **{
-            name: name
-            for name in ("alpha", "lam", "xi", "support", "affinity", "feedback", "normalization", "learn_coefficients")
-        },
-    }
+    hyperparameters = arguments(
+        "heads", "dropout", "attention_dropout", "propagation", "alpha", "lam", "xi", "support", "affinity",
+        "feedback", "normalization", "learn_coefficients",
+        hidden="hidden_channels", layers="num_layers", rounds="K", steps="T",
+    )  # fmt: skip
 
     def __init__(
         self,

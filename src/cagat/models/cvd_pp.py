@@ -1,7 +1,7 @@
 """Graph convolutional networks, trained on sampled neighbours with little variance."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -9,9 +9,9 @@ from torch.nn import functional as F
 
 from cagat.kernels import CSRGraph, CSRPattern, spmm
 from cagat.memory import require_memory
-from cagat.models.feature_linear import dense_features
 from cagat.models.gcn import GCN, gcn_graph
-from cagat.models.node_classifier import Features, Labelled
+from cagat.models.mlp import dense_features
+from cagat.models.node_classifier import Features, Labelled, arguments
 from cagat.nn.sparse_features import as_features
 
 
@@ -37,19 +37,12 @@ class CVDPP(GCN):
     :math:`\mu`, a node's gradient would be :math:`\sqrt{R}` times too small on average.
 
     Args:
-        in_channels: Number of input features.
-        hidden_channels: Number of units of the hidden layer.
-        out_channels: Number of classes.
         dropout: Dropout on the input of each layer in training. (default: ``0.5``)
         neighbours: How many neighbours are drawn: :math:`D`. (default: ``2``)
         batch_size: How many training nodes make a step. (default: ``1000``)
     """
 
-    hyperparameters: ClassVar[Mapping[str, str]] = {
-        **GCN.hyperparameters,
-        "neighbours": "neighbours",
-        "batch_size": "batch_size",
-    }
+    hyperparameters = arguments("dropout", "neighbours", "batch_size", hidden="hidden_channels")
 
     def __init__(
         self,
@@ -91,8 +84,7 @@ class CVDPP(GCN):
 
     def _hidden(self, u: Tensor, dropout: bool) -> Tensor:
         """The hidden layer of some nodes, from their rows of U."""
-        lin = self.conv1.lin
-        product = lin(u) if dropout else F.linear(u, lin.weight)
+        product = self.conv1.lin(u) if dropout else F.linear(u, self.conv1.lin.weight)
         return F.relu(product + self.conv1.bias)
 
     def _aggregate(
@@ -100,13 +92,13 @@ class CVDPP(GCN):
     ) -> Tensor:
         """The estimate of the hidden layer's aggregate at some nodes, from h and mu at the drawn entries."""
         weight, col = graph.transition("sym", mu.dtype)[0], graph.pattern.col
-        everything = all_neighbours(graph.pattern, nodes)
+        row, entry = graph.pattern.entries_of(nodes)
         R = drawn.ratio.to(mu.dtype)[drawn.row, None]
         change = mu - history[col[drawn.entry].long()]
         estimate = weight[drawn.entry, None] * (R.sqrt() * (h - mu) + R * change)
-        known = weight[everything.entry, None] * history[col[everything.entry].long()]
+        known = weight[entry, None] * history[col[entry].long()]
         total = mu.new_zeros(nodes.numel(), mu.size(1))
-        return total.index_add(0, everything.row, known).index_add(0, drawn.row, estimate)
+        return total.index_add(0, row, known).index_add(0, drawn.row, estimate)
 
     def _preprocess(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> tuple[CSRGraph, Tensor]:
         """The graph and U = P X, computed in the first epoch and again for other inputs."""
@@ -136,25 +128,11 @@ def _product(x: Features, edge_index: Tensor, edge_attr: Tensor | None) -> tuple
 
 
 class SampledNeighbours(NamedTuple):
-    """The entries of a sparse matrix that were drawn from some of its rows.
-
-    Of each entry, ``row`` says which of the asked rows it is from, ascending from 0, and ``entry`` its number. Of each
-    asked row, ``ratio`` is how many entries it has for each one drawn: R, at least 1.
-    """
+    """Entries that were drawn from some rows: which of these each is in, its number, and R of each of the rows."""
 
     row: Tensor
     entry: Tensor
     ratio: Tensor
-
-
-def all_neighbours(pattern: CSRPattern, nodes: Tensor) -> SampledNeighbours:
-    """All entries of some rows."""
-    first = pattern.rowptr[nodes].long()
-    count = pattern.rowptr[nodes + 1].long() - first
-    row = torch.repeat_interleave(torch.arange(nodes.numel(), device=nodes.device), count)
-    start = count.cumsum(0) - count
-    entry = torch.arange(row.numel(), device=nodes.device) + (first - start)[row]
-    return SampledNeighbours(row, entry, torch.ones_like(count, dtype=torch.get_default_dtype()))
 
 
 def sample_neighbours(pattern: CSRPattern, nodes: Tensor, count: int) -> SampledNeighbours:
@@ -162,11 +140,10 @@ def sample_neighbours(pattern: CSRPattern, nodes: Tensor, count: int) -> Sampled
 
     All rows are drawn at once: their entries are put in a random order within the row, and the first ones stay.
     """
-    everything = all_neighbours(pattern, nodes)
-    size = torch.bincount(everything.row, minlength=nodes.numel())
+    row, entry = pattern.entries_of(nodes)
+    size = torch.bincount(row, minlength=nodes.numel())
     # In float64 the order of 2**52 / n random numbers is kept apart within each of n rows.
-    order = (everything.row + torch.rand(everything.row.numel(), dtype=torch.float64, device=nodes.device)).argsort()
-    place = torch.arange(order.numel(), device=nodes.device) - (size.cumsum(0) - size)[everything.row]
+    order = (row + torch.rand(row.numel(), dtype=torch.float64, device=nodes.device)).argsort()
+    place = torch.arange(order.numel(), device=nodes.device) - (size.cumsum(0) - size)[row]
     kept = place < count
-    ratio = size / size.clamp(max=count)
-    return SampledNeighbours(everything.row[kept], everything.entry[order][kept], ratio)
+    return SampledNeighbours(row[kept], entry[order][kept], size / size.clamp(max=count))

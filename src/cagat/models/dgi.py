@@ -1,16 +1,16 @@
 """Deep Graph Infomax: an encoder that learns without labels, and a linear classifier on top."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.nn import DeepGraphInfomax
 
-from cagat.models.feature_linear import FeatureLinear
 from cagat.models.gcn import gcn_graph, propagate
-from cagat.models.node_classifier import Features, Labelled, NodeClassifier
+from cagat.models.mlp import FeatureLinear
+from cagat.models.node_classifier import Features, Labelled, NodeClassifier, arguments
 from cagat.nn.validation import require_sizes
 
 
@@ -23,19 +23,14 @@ class DGI(NodeClassifier):
 
     The discriminator :math:`D` learns to tell nodes from those of the graph whose rows of :math:`X` are shuffled, and
     the encoder to let it. Labels come in last: softmax regression on the frozen :math:`H`.
-
-    Args:
-        in_channels: Number of input features.
-        hidden_channels: Number of units of the encoder.
-        out_channels: Number of classes.
     """
 
     takes_sparse = True
     labels_at_the_end = True
-    hyperparameters: ClassVar[Mapping[str, str]] = {"hidden": "hidden_channels"}
+    hyperparameters = arguments(hidden="hidden_channels")
 
     def __init__(self, in_channels: int, hidden_channels: int, out_channels: int) -> None:
-        require_sizes(in_channels=in_channels, hidden_channels=hidden_channels, out_channels=out_channels)
+        require_sizes(hidden_channels=hidden_channels)
         super().__init__()
         # X W is made once for both graphs: to shuffle its rows is to shuffle those of X, and X may stay sparse.
         self.lin = FeatureLinear(in_channels, hidden_channels, bias=False)
@@ -61,12 +56,7 @@ class DGI(NodeClassifier):
     def losses(self, inputs: tuple[Any, ...], train: Labelled) -> Iterator[Tensor]:
         """How badly nodes are told from shuffled ones; no label is looked at."""
         x, edge_index, edge_attr = (*inputs, None)[:3]
-        loss = self._loss(self.lin(x), edge_index, edge_attr)
-        self._epoch_loss = loss.detach()
-        yield loss
-
-    def _loss(self, z: Tensor, edge_index: Tensor, edge_attr: Tensor | None) -> Tensor:
-        encoder = self.infomax.encoder
+        z, encoder = self.lin(x), self.infomax.encoder
         weights = (encoder.bias, encoder.activation.weight, self.infomax.weight)
         graph = gcn_graph(z, edge_index, edge_attr)
         loss: Tensor
@@ -78,7 +68,8 @@ class DGI(NodeClassifier):
             loss = InfomaxObjective.apply(z, _shuffle(z), *weights, graph.pattern, transition)  # type: ignore[no-untyped-call]
         else:
             loss = self.infomax.loss(*self.infomax(z, edge_index, edge_attr))
-        return loss
+        self._epoch_loss = loss.detach()
+        yield loss
 
     def stopping_loss(self, inputs: tuple[Any, ...], logits: Tensor | None, val: Labelled) -> Tensor:
         """The loss that the epoch was trained on, as in the authors' code."""

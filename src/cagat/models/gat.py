@@ -1,7 +1,6 @@
 """Graph attention networks, the baseline: GAT and GATv2."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,7 +10,7 @@ from torch_geometric.utils import is_torch_sparse_tensor
 
 from cagat.kernels import dropout
 from cagat.kernels.validation import check_edges, require_dense, require_tensor
-from cagat.models.node_classifier import Features, NodeClassifier, weights_of
+from cagat.models.node_classifier import Features, NodeClassifier, arguments, weights_of
 from cagat.nn import CaGATConv, feature_dropout
 from cagat.nn.sparse_features import as_features
 from cagat.nn.validation import checked_input_size, require_finite, require_fitting, require_sizes
@@ -24,9 +23,7 @@ class GAT(NodeClassifier):
     our products, which take sparse features and are several times faster on bags of words.
 
     Args:
-        in_channels: Number of input features.
         hidden_channels: Number of units of each head of the hidden layer.
-        out_channels: Number of classes.
         heads: Number of heads of the hidden layer. (default: ``8``)
         dropout: Dropout on the input of each layer in training. (default: ``0.6``)
         attention_dropout: Dropout on the attention in training. (default: ``0.6``)
@@ -35,13 +32,7 @@ class GAT(NodeClassifier):
 
     takes_sparse = True
     takes_weights = False
-    hyperparameters: ClassVar[Mapping[str, str]] = {
-        "hidden": "hidden_channels",
-        "heads": "heads",
-        "dropout": "dropout",
-        "attention_dropout": "attention_dropout",
-        "decay_biases": "decay_biases",
-    }
+    hyperparameters = arguments("heads", "dropout", "attention_dropout", "decay_biases", hidden="hidden_channels")
 
     def __init__(
         self,
@@ -94,9 +85,7 @@ class GATv2(GAT):
 
     takes_sparse = False
     layer = GATv2Conv
-    hyperparameters: ClassVar[Mapping[str, str]] = {
-        key: name for key, name in GAT.hyperparameters.items() if key != "decay_biases"
-    }
+    hyperparameters = arguments("heads", "dropout", "attention_dropout", hidden="hidden_channels")
 
     def embed(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> Tensor:
         """The output of the hidden layer; what PyG's layer would stumble over is refused before."""

@@ -1,7 +1,6 @@
 """Label propagation: the edges alone, without features."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,7 +9,7 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import remove_self_loops
 
 from cagat.kernels.validation import check_edges, checked_weight
-from cagat.models.node_classifier import Labelled, NodeClassifier
+from cagat.models.node_classifier import Labelled, NodeClassifier, arguments
 from cagat.nn.sparse_features import as_features
 from cagat.nn.validation import require_sizes
 
@@ -24,12 +23,10 @@ class LabelProp(NodeClassifier):
     .. math::
         F \leftarrow D^{-1} A F, \qquad F_{labelled} \leftarrow Y_{labelled}
 
-    What is learned is which nodes have which label, so it says nothing about another graph. :math:`A` has no
-    self-loops. A node that no label reaches belongs to all classes alike.
+    What is learned is which nodes have which label, so it says nothing about another graph; features are not looked at.
+    :math:`A` has no self-loops. A node that no label reaches belongs to all classes alike.
 
     Args:
-        in_channels: Number of input features, which are not looked at.
-        out_channels: Number of classes.
         num_steps: How often labels are propagated. (default: ``50``)
     """
 
@@ -38,7 +35,7 @@ class LabelProp(NodeClassifier):
     takes_sparse = True
     inductive = False
     closed_form = True
-    hyperparameters: ClassVar[Mapping[str, str]] = {"steps": "num_steps"}
+    hyperparameters = arguments(steps="num_steps")
 
     def __init__(self, in_channels: int, out_channels: int, num_steps: int = 50) -> None:
         require_sizes(out_channels=out_channels)
@@ -108,13 +105,11 @@ class LabelPropNL(LabelProp):
         F \leftarrow \alpha D^{-1/2} A D^{-1/2} F + (1 - \alpha) Y
 
     Args:
-        in_channels: Number of input features, which are not looked at.
-        out_channels: Number of classes.
         num_steps: How often labels are propagated. (default: ``50``)
         alpha: The share that comes from the neighbours. (default: ``0.95``)
     """
 
-    hyperparameters: ClassVar[Mapping[str, str]] = {"steps": "num_steps", "alpha": "alpha"}
+    hyperparameters = arguments("alpha", steps="num_steps")
 
     def __init__(self, in_channels: int, out_channels: int, num_steps: int = 50, alpha: float = 0.95) -> None:
         super().__init__(in_channels, out_channels, num_steps)

@@ -1,15 +1,13 @@
 """Logistic regression on the features alone."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from cagat.models.feature_linear import FeatureLinear, dense_features
-from cagat.models.node_classifier import Features, Labelled, NodeClassifier
+from cagat.models.mlp import FeatureLinear, dense_features
+from cagat.models.node_classifier import Features, Labelled, NodeClassifier, arguments
 from cagat.nn.sparse_features import as_features
-from cagat.nn.validation import require_sizes
 
 # What the logit of a class is lowered by that no training node has: its probability is as good as 0, yet its
 # logarithm stays a number. The optimum would be infinitely low.
@@ -23,18 +21,15 @@ class LogReg(NodeClassifier):
         \min_{W, b} \frac{1}{n} \sum_i -\log \mathrm{softmax}(x_i W + b)_{y_i} + \frac{\mu}{2} \|W\|^2
 
     Args:
-        in_channels: Number of input features.
-        out_channels: Number of classes.
         weight_decay: The penalty :math:`\mu`; scikit-learn's ``C`` is :math:`1 / (\mu n)`. (default: ``5e-4``)
     """
 
     takes_sparse = True
     closed_form = True
     takes_weights = False
-    hyperparameters: ClassVar[Mapping[str, str]] = {"weight_decay": "weight_decay"}
+    hyperparameters = arguments("weight_decay")
 
     def __init__(self, in_channels: int, out_channels: int, weight_decay: float = 5e-4) -> None:
-        require_sizes(in_channels=in_channels, out_channels=out_channels)
         super().__init__()
         self.weight_decay = weight_decay
         self.lin = FeatureLinear(in_channels, out_channels)
@@ -57,23 +52,19 @@ class LogReg(NodeClassifier):
         self.lin.bias[present] = 0
         if present.numel() == 1:
             return  # Whatever the features, it is the one class there is.
-        weight, bias = self._fit(_rows(as_features(inputs[0]), train.nodes), train.classes)
-        self.lin.weight[present] = torch.from_numpy(weight).to(self.lin.weight)
-        self.lin.bias[present] = torch.from_numpy(bias).to(self.lin.bias)
-
-    def _fit(self, x: Any, classes: Tensor) -> tuple[Any, Any]:
-        """The weights and biases of the classes that are present, in ascending order."""
         from sklearn.linear_model import LogisticRegression
 
-        C = 1 / (self.weight_decay * classes.numel()) if self.weight_decay > 0 else float("inf")
-        binary = torch.unique(classes).numel() == 2
+        C = 1 / (self.weight_decay * train.classes.numel()) if self.weight_decay > 0 else float("inf")
+        binary = present.numel() == 2
         # With two classes, scikit-learn has one vector w for both, where softmax has -w/2 and w/2, with half the norm
         # squared: twice C makes up for it.
         solver = LogisticRegression(C=2 * C if binary else C, max_iter=10_000)
-        solver.fit(x, classes.cpu().numpy())
+        solver.fit(_rows(as_features(inputs[0]), train.nodes), train.classes.cpu().numpy())
+        weight, bias = solver.coef_, solver.intercept_
         if binary:
-            return solver.coef_ * [[-0.5], [0.5]], solver.intercept_ * [-0.5, 0.5]
-        return solver.coef_, solver.intercept_
+            weight, bias = weight * [[-0.5], [0.5]], bias * [-0.5, 0.5]
+        self.lin.weight[present] = torch.from_numpy(weight).to(self.lin.weight)
+        self.lin.bias[present] = torch.from_numpy(bias).to(self.lin.bias)
 
 
 def _rows(features: Features, nodes: Tensor) -> Any:

@@ -30,6 +30,11 @@ class NodeClassifier(torch.nn.Module):
     rest. Whatever is random draws from torch's own generator, and whatever training carries from epoch to epoch is a
     weight or in :meth:`training_state`, so that a resumed run is bitwise the same.
 
+    Args:
+        in_channels: Number of input features.
+        hidden_channels: Number of units of the hidden layer, if there is one.
+        out_channels: Number of classes.
+
     Shapes:
         - **input:** node features :math:`(n, F_{in})`, dense, or sparse if the model :attr:`takes_sparse`; edges
           :math:`(2, |E|)`; weights :math:`(|E|)` *(optional)*, if it :attr:`takes_weights`
@@ -103,6 +108,11 @@ class NodeClassifier(torch.nn.Module):
 
     def load_training_state(self, state: dict[str, Tensor]) -> None:
         """Take back what :meth:`training_state` gave."""
+
+
+def arguments(*names: str, **renamed: str) -> Mapping[str, str]:
+    """Hyperparameters that a model's arguments are called after, and those that have another name there."""
+    return renamed | {name: name for name in names}
 
 
 def weights_of(model: torch.nn.Module) -> list[torch.nn.Parameter]:

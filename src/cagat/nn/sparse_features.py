@@ -84,10 +84,7 @@ class SparseFeatures:
             share_dropout: Whether, given the same seed, the same of their values are dropped as here; if not, the mask
                 is that of a matrix of their own.
         """
-        start, count = self.pattern.rowptr.long()[nodes], self.pattern.rowptr.diff().long()[nodes]
-        row = torch.repeat_interleave(torch.arange(nodes.numel(), device=nodes.device), count)
-        before = count.cumsum(0) - count
-        entry = torch.arange(row.numel(), device=nodes.device) + (start - before)[row]
+        row, entry = self.pattern.entries_of(nodes)
         pattern = CSRPattern.from_sorted(row, self.pattern.col[entry].long(), nodes.numel(), self.shape[1])
         return SparseFeatures(pattern, self.values[entry], entry if share_dropout else None)
 
