@@ -4,7 +4,7 @@ from torch.nn import functional as F
 from torch.testing import assert_close
 
 from cagat.kernels import prepare_graph
-from cagat.kernels.thread_count import set_kernel_threads
+from cagat.kernels.threads import set_kernel_threads
 from cagat.models.infomax import InfomaxObjective
 
 

@@ -13,8 +13,8 @@ from torch.library import custom_op
 
 from cagat.diffusion.diffuse import Coefficients, Diffusion, diffuse
 from cagat.kernels import CSRGraph, CSRPattern, edge_softmax
-from cagat.kernels.local_order import LocalOrder
-from cagat.kernels.operators import seeded_dropout
+from cagat.kernels.csr_pattern import LocalOrder
+from cagat.kernels.operators import is_traced, seeded_dropout
 from cagat.kernels.row_layout import row_layout
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def diffuse_features(
         *(_as_tensors(graph, diffusion.normalization, Z.dtype), Z, G, dst, src, seed, alpha, lam, xi),
         *(p, slope, *switches, diffusion.normalization == "walk"),
     )
-    operator = fused_diffusion if _is_traced(Z) else _Untraced.apply
+    operator = fused_diffusion if is_traced(Z) else _Untraced.apply
     H: Tensor = operator(*arguments)[0]  # type: ignore[no-untyped-call]
     return H
 
@@ -290,7 +290,7 @@ def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Any, ...]:
         gradients = _differentiable_gradients(graph, tensors, ctx.numbers, grad)
     elif grad is not None:
         learns = any(ctx.needs_input_grad[6:9])
-        operator: Any = fused_gradients if _is_traced(grad) else _gradients
+        operator: Any = fused_gradients if is_traced(grad) else _gradients
         found = operator(graph, *tensors, *ctx.numbers, learns, kept, grad)
         gradients[0] = found[0]
         if tensors[1] is not None:
@@ -348,10 +348,3 @@ class _Untraced(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
         return (None, *_backward(ctx, *grads)[1:])
-
-
-def _is_traced(tensor: Tensor) -> bool:
-    """Whether somebody writes down what is done or transforms it, for whom it must be an operator that torch knows."""
-    if torch.compiler.is_compiling() or type(tensor) is not Tensor:
-        return True
-    return bool(torch._C._are_functorch_transforms_active())  # Then no Function can be called, whatever goes into it.

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from cagat.diffusion import fused
 from cagat.diffusion.fused import EDGES, FULL, NO_AFFINITY
-from cagat.kernels.local_order import LocalOrder
+from cagat.kernels.csr_pattern import LocalOrder
 from cagat.kernels.numba_products import dropout
 from cagat.kernels.row_layout import RowLayout, row_layout
 from cagat.kernels.row_passes import Attend, RowPasses, attend, attend_backward

@@ -4,7 +4,7 @@ from cagat.kernels.csr_graph import CSRGraph
 from cagat.kernels.csr_pattern import CSRPattern
 from cagat.kernels.graph_cache import prepare_graph
 from cagat.kernels.operators import dropout, edge_diffusion, edge_softmax, sddmm_heads, spmm, spmm_heads
-from cagat.kernels.thread_count import set_kernel_threads
+from cagat.kernels.threads import set_kernel_threads
 
 __all__ = [
     "CSRGraph",

@@ -7,8 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cagat.kernels.csr_pattern import CSRPattern
-from cagat.kernels.local_order import LocalOrder
+from cagat.kernels.csr_pattern import CSRPattern, LocalOrder
 from cagat.kernels.operators import spmm
 from cagat.kernels.validation import check_edges, checked_weight
 

@@ -18,9 +18,8 @@ from cagat.kernels.compiled import compiled
 from cagat.kernels.csr_pattern import CSRPattern
 from cagat.kernels.row_layout import RowLayout, row_layout
 from cagat.kernels.row_passes import RowPasses
-from cagat.kernels.row_threads import row_threads
 from cagat.kernels.simd import index, keep_alive, load, store, tile, zeros
-from cagat.kernels.thread_count import kernel_threads
+from cagat.kernels.threads import kernel_threads, row_threads
 
 
 def _array(tensor: Tensor) -> NDArray[Any]:

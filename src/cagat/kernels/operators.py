@@ -19,13 +19,14 @@ from cagat.kernels.csr_pattern import CSRPattern
 from cagat.kernels.validation import check_operands
 
 
-def _has_kernel(x: Tensor) -> bool:
+def has_kernel(x: Tensor) -> bool:
+    """Whether there are compiled loops for such a tensor."""
     return x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
 
 
 def _implementation(x: Tensor) -> Any:
     """Decide, for all operators, which implementation runs: numba where it can, plain torch everywhere else."""
-    if _has_kernel(x):
+    if has_kernel(x):
         # Imported here, so that importing cagat does not wait for the compiler.
         from cagat.kernels import numba_products
 
@@ -317,10 +318,10 @@ def dropout(x: Tensor, p: float, training: bool, global_rows: Tensor | None = No
     the backward pass makes it again instead of keeping it. If ``x`` holds some rows of a larger matrix, of which
     ``global_rows`` (int64) are the numbers, they get the mask that they have there, given the same seed.
     """
-    if not training or not 0 < p < 1 or (global_rows is None and not _has_kernel(x)):
+    if not training or not 0 < p < 1 or (global_rows is None and not has_kernel(x)):
         return F.dropout(x, p, training)
     seed = torch.randint(0, 2**62, (1,))
-    if _has_kernel(x):
+    if has_kernel(x):
         return seeded_dropout(x, seed, p, global_rows)
     assert global_rows is not None
     return x * seeded_dropout(torch.ones(x.shape), seed, p, global_rows.cpu()).to(x.device, x.dtype)

@@ -18,10 +18,9 @@ from cagat.kernels import steps
 from cagat.kernels.compiled import CFunction, compiled_for_c
 from cagat.kernels.csr_pattern import CSRPattern
 from cagat.kernels.row_layout import RowLayout
-from cagat.kernels.row_threads import balanced_bounds, number_of_blocks, row_threads
 from cagat.kernels.simd import FAR, NEAR, unpack
 from cagat.kernels.steps import Parts, Side
-from cagat.kernels.thread_count import kernel_threads
+from cagat.kernels.threads import balanced_bounds, kernel_threads, number_of_blocks, row_threads
 
 _NUMPY_TYPES: dict[torch.dtype, type[np.floating[Any]]] = {torch.float32: np.float32, torch.float64: np.float64}
 

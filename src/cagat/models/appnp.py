@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from cagat.kernels import CSRGraph, CSRPattern, spmm, spmm_heads
+from cagat.kernels.operators import has_kernel, is_traced
 from cagat.kernels.row_layout import row_layout
 from cagat.models.gcn import gcn_graph
 from cagat.models.mlp import MLP, FeatureLinear, dense_features
@@ -132,9 +133,7 @@ class PersonalizedPageRank(torch.nn.Module):
 
 def _can_be_a_program(z: Tensor, pattern: CSRPattern) -> bool:
     """Whether nobody traces the steps, who would have to see operators, and there are compiled ones for such rows."""
-    if torch.compiler.is_compiling() or type(z) is not Tensor or torch._C._are_functorch_transforms_active():
-        return False
-    if z.device.type != "cpu" or z.dtype not in (torch.float32, torch.float64) or z.dim() != 2 or z.size(0) == 0:
+    if is_traced(z) or not has_kernel(z) or z.dim() != 2 or z.size(0) == 0:
         return False
     return pattern.col.dtype == torch.int32 and row_layout(1, z.size(1), z.dtype).is_possible
 

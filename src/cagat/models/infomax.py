@@ -23,7 +23,6 @@ from torch.autograd.function import once_differentiable
 
 from cagat.kernels import CSRPattern
 from cagat.kernels.compiled import compiled
-from cagat.kernels.row_threads import row_threads
 from cagat.kernels.scratch import scratch
 from cagat.kernels.simd import (
     FAR,
@@ -39,7 +38,7 @@ from cagat.kernels.simd import (
     tile,
     zeros,
 )
-from cagat.kernels.thread_count import kernel_threads
+from cagat.kernels.threads import kernel_threads, row_threads
 
 LANES = 64
 """Rows are worked on in parts of so many channels, of which there must be a multiple."""

@@ -1,23 +1,31 @@
-"""Row-parallel execution of compiled kernels, on threads of our own.
+"""How many threads our kernels use, and which: row-parallel execution on threads of our own, or on torch's.
 
 numba offers three threading layers, and none serves a library: `workqueue` (its default where TBB is absent) aborts
 the process when two Python threads enter it at once, `omp` aborts or hangs after a fork, `tbb` is both safe but exists
 on x86 only; and whichever is loaded first binds every other numba user in the process. Our kernels therefore are
 compiled without `parallel=True`, release the GIL, and work on a range of rows; this module hands the ranges out. Every
 row is summed by one thread in one order, so the bits of a result do not depend on the number of threads.
+
+torch's threads on the CPU are OpenMP's: after a parallel operation they wait for the next one, busily, for some
+milliseconds. Threads of our own would have to share the cores with them, and on two cores the one that helps came when
+the work was done. So where we can we do what torch does, and call compiled code on OpenMP's threads. It is the library
+that torch has loaded that we ask, by the function to which a C compiler would translate ``#pragma omp parallel``.
 """
 
+import ctypes
 import os
 import threading
 from collections.abc import Callable
+from functools import cache
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from cagat.kernels.compiled import CFunction
-from cagat.kernels.torch_threads import torch_threads
+if TYPE_CHECKING:
+    from cagat.kernels.compiled import CFunction
 
 # A block of rows with fewer scalar multiplications than this stays with the calling thread: on Cora's shared-weight
 # product two threads took as long as one or longer (two runs, one virtual machine), presumably for the waking.
@@ -25,6 +33,25 @@ _SMALLEST_BLOCK = 600_000
 
 # More blocks than threads: if the machine is busy and a thread is late, the others take over what it would have done.
 _BLOCKS_PER_THREAD = 4
+
+_wanted: int | None = None
+
+
+def set_kernel_threads(number: int | None) -> None:
+    """Let our kernels use this many threads, whatever torch uses; ``None`` for as many as torch.
+
+    The bits of our results do not depend on the number of threads, those of torch's dense products do: with torch on
+    one thread and the kernels on many, a computation is repeatable and still parallel.
+    """
+    global _wanted
+    if number is not None and number < 1:
+        raise ValueError(f"kernels need at least 1 thread, got {number}")
+    _wanted = number
+
+
+def kernel_threads() -> int:
+    """The number of threads our kernels may use now."""
+    return torch.get_num_threads() if _wanted is None else _wanted
 
 
 class _Task:
@@ -69,7 +96,7 @@ class _Task:
 class _Invitation:
     """A call of a C function that other threads call, too."""
 
-    def __init__(self, function: CFunction, argument: int, keep: Any) -> None:
+    def __init__(self, function: "CFunction", argument: int, keep: Any) -> None:
         self._function = function
         self._argument = argument
         self._keep = keep
@@ -120,10 +147,10 @@ class RowThreads:
         task.take_part()
         task.wait()
 
-    def together(self, function: CFunction, argument: int, threads: int, keep: Any) -> None:
+    def together(self, function: "CFunction", argument: int, threads: int, keep: Any) -> None:
         """Call ``function(argument)`` on several threads at once, which share out the work among themselves.
 
-        They are torch's threads where these can be had (:mod:`~cagat.kernels.torch_threads`), else ours. The function
+        They are torch's threads where these can be had (:func:`torch_threads`), else ours. The function
         must return to the caller only when all work is done, and must leave alone all but its argument if it is called
         after that: a thread that comes late finds nothing to do.
 
@@ -173,3 +200,36 @@ def balanced_bounds(rowptr: NDArray[Any], parts: int) -> list[int]:
 
 
 row_threads = RowThreads()
+
+
+_is_forked = False
+
+
+def _notice_fork() -> None:
+    global _is_forked
+    _is_forked = True
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no fork.
+    os.register_at_fork(after_in_child=_notice_fork)
+
+
+def torch_threads() -> Callable[..., None] | None:
+    """``run(function, argument, threads, flags)``, which calls a C function on several threads and waits for them.
+
+    There is none where torch is built otherwise, nor in a forked child: OpenMP would wait there for threads that only
+    the parent has.
+    """
+    return None if _is_forked else _parallel_region()
+
+
+@cache
+def _parallel_region() -> Callable[..., None] | None:
+    try:
+        # The system's linker also looks into the libraries that this one has loaded.
+        function = ctypes.CDLL(torch._C.__file__).GOMP_parallel
+    except (OSError, AttributeError):
+        return None
+    function.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)
+    function.restype = None
+    return function

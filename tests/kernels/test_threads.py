@@ -14,8 +14,7 @@ import torch
 import cagat
 from cagat import CSRGraph
 from cagat.kernels import edge_diffusion, edge_softmax, sddmm_heads, spmm, spmm_heads
-from cagat.kernels.row_threads import RowThreads
-from cagat.kernels.torch_threads import torch_threads
+from cagat.kernels.threads import RowThreads, torch_threads
 
 
 @pytest.fixture
@@ -55,7 +54,7 @@ def test_bits_do_not_depend_on_the_number_of_threads(threads):
 def test_bits_are_the_same_on_threads_of_our_own(threads, monkeypatch):
     threads(2)
     expected = all_products()
-    monkeypatch.setattr("cagat.kernels.row_threads.torch_threads", lambda: None)
+    monkeypatch.setattr("cagat.kernels.threads.torch_threads", lambda: None)
     for _ in range(5):
         assert all(map(torch.equal, all_products(), expected))
 
