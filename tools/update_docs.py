@@ -233,7 +233,8 @@ def _ratio(row: dict[str, Any]) -> str:
     shown += "" if row["unit"] == "x" else f" {row['unit']}"
     if target is None:
         return shown
-    return shown + (", aim met" if value <= aim else "" if value <= target else " **missed**")
+    is_met = aim is not None and value <= aim
+    return shown + (", aim met" if is_met else "" if value <= target else " **missed**")
 
 
 def _limit(value: float | None) -> str:
