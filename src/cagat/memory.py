@@ -79,9 +79,5 @@ def peak_memory() -> int:
 
 
 def _readable(size: int) -> str:
-    amount = float(size)
-    for unit in ("bytes", "kiB", "MiB", "GiB"):
-        if amount < 1024:
-            return f"{amount:.4g} {unit}"
-        amount /= 1024
-    return f"{amount:.4g} TiB"
+    power = min(max(0, size.bit_length() - 1) // 10, 4)
+    return f"{size / 1024**power:.4g} {('bytes', 'kiB', 'MiB', 'GiB', 'TiB')[power]}"

@@ -8,9 +8,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from cagat.kernels import CSRGraph, CSRPattern, spmm, spmm_heads
-from cagat.kernels.operators import has_kernel, is_traced
 from cagat.kernels.row_layout import row_layout
-from cagat.models.gcn import gcn_graph
+from cagat.models.gcn import can_be_compiled, gcn_graph
 from cagat.models.mlp import MLP, FeatureLinear, dense_features
 from cagat.models.node_classifier import Features, NodeClassifier, arguments
 
@@ -113,7 +112,7 @@ class PersonalizedPageRank(torch.nn.Module):
         dropped = None
         if self.training and self.dropout > 0:
             dropped = [F.dropout(weights[0], self.dropout) for _ in range(self.K)]
-        if self.K > 0 and _can_be_a_program(z, graph.pattern):
+        if self.K > 0 and can_be_compiled(graph, z) and row_layout(1, z.size(1), z.dtype).is_possible:
             steps = (self.K, self.alpha, graph.pattern, weights, dropped)
             y: Tensor = _Program.apply(z, steps, False)  # type: ignore[no-untyped-call]
             return y
@@ -129,13 +128,6 @@ class PersonalizedPageRank(torch.nn.Module):
     def extra_repr(self) -> str:
         """The arguments, for `print`."""
         return f"K={self.K}, alpha={self.alpha:g}, dropout={self.dropout:g}"
-
-
-def _can_be_a_program(z: Tensor, pattern: CSRPattern) -> bool:
-    """Whether nobody traces the steps, who would have to see operators, and there are compiled ones for such rows."""
-    if is_traced(z) or not has_kernel(z) or z.dim() != 2 or z.size(0) == 0:
-        return False
-    return pattern.col.dtype == torch.int32 and row_layout(1, z.size(1), z.dtype).is_possible
 
 
 _Steps = tuple[int, float, CSRPattern, tuple[Tensor, Tensor], Sequence[Tensor] | None]

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.nn import DeepGraphInfomax
 
-from cagat.models.gcn import gcn_graph, propagate
+from cagat.models.gcn import can_be_compiled, gcn_graph, propagate
 from cagat.models.mlp import FeatureLinear
 from cagat.models.node_classifier import Features, Labelled, NodeClassifier, arguments
 from cagat.nn.validation import require_sizes
@@ -60,7 +60,8 @@ class DGI(NodeClassifier):
         weights = (encoder.bias, encoder.activation.weight, self.infomax.weight)
         graph = gcn_graph(z, edge_index, edge_attr)
         loss: Tensor
-        if _has_loops(z, *weights) and graph.pattern.col.dtype == torch.int32:
+        # Rows of a multiple of 64 channels are whole vectors; see LANES of cagat.models.infomax.
+        if can_be_compiled(graph, z, *weights) and z.size(1) % 64 == 0:
             # Imported here, so that importing cagat does not wait for the compiler.
             from cagat.models.infomax import InfomaxObjective
 
@@ -110,12 +111,3 @@ def _shuffle(z: Tensor) -> Tensor:
 
 def _corruption(z: Tensor, edge_index: Tensor, edge_attr: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
     return z[_shuffle(z)], edge_index, edge_attr
-
-
-def _has_loops(z: Tensor, *weights: Tensor) -> bool:
-    """Whether the compiled loops take such features; all others, and whoever traces, are served by PyG's objective."""
-    if torch.compiler.is_compiling() or type(z) is not Tensor:
-        return False
-    kinds = {(tensor.device.type, tensor.dtype) for tensor in (z, *weights)}
-    # Rows of a multiple of 64 channels are whole vectors; see LANES of cagat.models.infomax.
-    return kinds in ({("cpu", torch.float32)}, {("cpu", torch.float64)}) and z.size(0) > 0 and z.size(1) % 64 == 0

@@ -8,6 +8,7 @@ from torch.nn import functional as F
 from torch_geometric.nn import GCNConv, MessagePassing, SAGEConv
 
 from cagat.kernels import CSRGraph, prepare_graph, spmm
+from cagat.kernels.operators import has_kernel, is_traced
 from cagat.models.mlp import FeatureLinear
 from cagat.models.node_classifier import Features, NodeClassifier, arguments
 from cagat.nn import feature_dropout
@@ -128,3 +129,9 @@ def gcn_graph(z: Tensor, edge_index: Tensor | CSRGraph, edge_weight: Tensor | No
         return edge_index
     graph: CSRGraph = prepare_graph(edge_index, z.size(0), edge_weight, normalization="sym", dtype=z.dtype)
     return graph
+
+
+def can_be_compiled(graph: CSRGraph, z: Tensor, *weights: Tensor) -> bool:
+    """Whether nobody traces, who would have to see operators, and compiled loops take such tensors and indices."""
+    is_alike = all(weight.dtype == z.dtype and weight.device == z.device for weight in weights)
+    return has_kernel(z) and is_alike and not is_traced(z) and graph.pattern.col.dtype == torch.int32 and z.size(0) > 0
