@@ -136,9 +136,9 @@ def test_everything_survives_a_round_trip(tmp_path, checksum):
         ({"node_names": np.array(["a", "b", "a"])}, "'a' occurs more than once"),
         ({"node_names": np.array(["", "", ""])}, "'' occurs more than once"),
         ({"node_names": np.array([b"a", b"\xff", b"c"])}, "UTF-8"),
-        ({"node_names": np.array(["a", "b\ud800", "c"])}, r"'b\\ud800' of node 1 \(counted from 0\) holds half"),
-        ({"class_names": np.array(["p", "\udfff"])}, r"'\\udfff' of class 1"),
-        ({"attr_names": np.array(["\ud800", "\udc00"])}, r"'\\ud800' of feature 0"),
+        ({"node_names": np.array(["a", "b\ud800", "c"])}, r"the node name 'b\\ud800' holds half"),
+        ({"class_names": np.array(["p", "\udfff"])}, r"the class name '\\udfff' holds"),
+        ({"attr_names": np.array(["\ud800", "\udc00"])}, r"the feature name '\\ud800' holds"),
         ({"node_names": texts_of_codes("<", 97, 98, 0x110000)}, "node_names holds .* codes that are no characters"),
         ({"node_names": texts_of_codes(">", 97, 98, 0xFFFFFFFF)}, "node_names holds .* codes that are no characters"),
         ({"node_names": np.eye(3)}, "texts"),
@@ -164,8 +164,9 @@ def test_names_of_any_byte_order(tmp_path):
         )
 
 
-def test_an_npz_with_very_long_names_is_not_written(tmp_path):
-    names = ["x" * 400_000_000, "y"]
+def test_an_npz_with_very_long_names_is_not_written(tmp_path, monkeypatch):
+    monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 10**6}))
+    names = ["x" * 10**6, "y"]
     graph = RawGraph(np.zeros((2, 0), dtype=np.int64), np.eye(2, dtype=np.float32), np.array([-1, -1]), names, [])
     with pytest.raises(DatasetError, match="safetensors"):
         write_npz(tmp_path / "g.npz", graph)

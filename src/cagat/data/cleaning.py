@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,9 +68,7 @@ def clean(graph: RawGraph, *, largest_component: bool = False) -> tuple[RawGraph
     before = graph.edge_index.shape[1]
     graph = _merge_duplicates(graph)
     duplicates = before - graph.edge_index.shape[1]
-    opposite = 0
-    if not graph.directed:
-        graph, opposite = _make_symmetric(graph)
+    graph, opposite = (graph, 0) if graph.directed else _make_symmetric(graph)
     graph, outside = _component(replace(graph, features=_canonical(graph.features)), largest_component)
     row_sizes = np.diff(graph.features.indptr) if sparse.issparse(graph.features) else graph.features.any(axis=1)
     class_sizes = np.bincount(graph.labels[graph.labels >= 0], minlength=len(graph.class_names)).tolist()
@@ -94,9 +93,8 @@ def clean_and_warn(graph: RawGraph, *, largest_component: bool = False) -> RawGr
     return graph
 
 
-def _take_edges(graph: RawGraph, chosen: NDArray[np.bool_]) -> RawGraph:
-    if chosen.all():
-        return graph
+def _take_edges(graph: RawGraph, chosen: NDArray[Any]) -> RawGraph:
+    """The edges that a mask or an array of numbers chooses."""
     return replace(
         graph,
         edge_index=graph.edge_index[:, chosen],
@@ -113,31 +111,28 @@ def _merge_duplicates(graph: RawGraph) -> RawGraph:
         return replace(graph, edge_index=np.stack(np.divmod(sorted_unique(keys), nodes)))
     unique, group, sizes = np.unique(keys, return_inverse=True, return_counts=True)
     weight, attr = graph.edge_weight, graph.edge_attr
-    if weight is not None:
-        weight = np.bincount(group, weights=weight, minlength=len(unique)).astype(np.float32)
-    if attr is not None:
-        columns = [np.bincount(group, weights=column, minlength=len(unique)) / sizes for column in attr.T]
-        attr = np.stack(columns, axis=1).astype(np.float32) if columns else attr[: len(unique)]
-    return replace(graph, edge_index=np.stack(np.divmod(unique, nodes)), edge_weight=weight, edge_attr=attr)
+    total = sparse.csr_matrix((np.ones(len(keys)), (group, np.arange(len(keys)))), shape=(len(unique), len(keys)))
+    return replace(
+        graph,
+        edge_index=np.stack(np.divmod(unique, nodes)),
+        edge_weight=None if weight is None else (total @ weight).astype(np.float32),
+        edge_attr=None if attr is None else (total @ attr / sizes[:, None]).astype(np.float32),
+    )
 
 
 def _make_symmetric(graph: RawGraph) -> tuple[RawGraph, int]:
     """The symmetric graph of one without duplicates, and how many pairs had two unlike weights."""
-    weight, attr = graph.edge_weight, graph.edge_attr
-    both_ways = replace(
-        graph,
-        edge_index=np.concatenate([graph.edge_index, graph.edge_index[::-1]], axis=1),
-        edge_weight=None if weight is None else np.concatenate([weight, weight]),
-        edge_attr=None if attr is None else np.concatenate([attr, attr]),
-    )
+    edges = graph.edge_index.shape[1]
+    both_ways = _take_edges(graph, np.tile(np.arange(edges), 2))
+    both_ways.edge_index[:, edges:] = graph.edge_index[::-1]
     symmetric = _merge_duplicates(both_ways)
-    if weight is None or symmetric.edge_weight is None:
+    if graph.edge_weight is None or symmetric.edge_weight is None:
         return symmetric, 0
     pairs = symmetric.edge_index.shape[1] // 2
-    opposite = graph.edge_index.shape[1] - pairs
-    matrix = sparse.csr_matrix((weight, tuple(graph.edge_index)), shape=(graph.num_nodes, graph.num_nodes))
-    if opposite == pairs and (matrix != matrix.T).nnz == 0:
-        return replace(symmetric, edge_weight=symmetric.edge_weight / np.float32(2)), 0
+    opposite = edges - pairs
+    # Sums of two equal weights are exactly twice each of them.
+    if opposite == pairs and np.array_equal(symmetric.edge_weight, 2 * graph.edge_weight):
+        return replace(symmetric, edge_weight=graph.edge_weight), 0
     return symmetric, opposite
 
 

@@ -17,7 +17,7 @@ from torch_geometric.utils import is_torch_sparse_tensor
 
 from cagat.data.cleaning import clean_and_warn
 from cagat.data.graph import SPLIT_NAMES, Features, RawGraph, numbered, numbered_classes, one_hot
-from cagat.data.validation import as_array, as_csr, as_float32, as_int64, as_names, require_memory
+from cagat.data.validation import as_array, as_csr, as_float32, as_int64, as_names, csr_arrays, require_memory
 from cagat.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -29,10 +29,7 @@ _KNOWN |= {"node_names", "class_names", "feature_names", *(f"{part}_mask" for pa
 
 
 class Names(UserList[str]):
-    """Names of classes or features, in a form that `Data.subgraph` leaves alone.
-
-    PyG takes any list that is as long as the graph has nodes for an attribute of the nodes, and cuts it.
-    """
+    """Names of classes or features; PyG's `subgraph` would cut a list that is as long as the graph has nodes."""
 
 
 def prepare(
@@ -45,31 +42,27 @@ def prepare(
 
 def to_data(graph: RawGraph, *, sparse: bool = False) -> Data:
     """Convert a clean graph to a `Data`, whose `node_names` follow `subgraph` and whose other names stay whole."""
-    data = Data(
+    optional = {"edge_weight": graph.edge_weight, "edge_attr": graph.edge_attr}
+    if graph.split_codes is not None:
+        optional |= {f"{part}_mask": graph.split_codes == code for code, part in enumerate(SPLIT_NAMES, start=1)}
+    return Data(
         x=_sparse_tensor(graph.features) if sparse else _dense_tensor(graph),
         edge_index=torch.from_numpy(np.ascontiguousarray(graph.edge_index)),
         y=torch.from_numpy(graph.labels),
+        **{key: torch.from_numpy(values) for key, values in optional.items() if values is not None},
+        **{key: getattr(graph, key) for key in ("name", "source", "sha256", "directed")},
+        node_names=list(graph.node_names),
+        class_names=Names(graph.class_names),
+        feature_names=Names(graph.feature_names),
     )
-    for key in ("edge_weight", "edge_attr"):
-        if (values := getattr(graph, key)) is not None:
-            data[key] = torch.from_numpy(values)
-    if graph.split_codes is not None:
-        for code, part in enumerate(SPLIT_NAMES, start=1):
-            data[f"{part}_mask"] = torch.from_numpy(graph.split_codes == code)
-    data.name, data.source, data.sha256 = graph.name, graph.source, graph.sha256
-    data.directed = graph.directed
-    data.node_names = list(graph.node_names)
-    data.class_names = Names(graph.class_names)
-    data.feature_names = Names(graph.feature_names)
-    return data
 
 
 def from_data(data: Data) -> RawGraph:
     """Convert a PyG `Data` back to a graph that can be written to a file, or say why it cannot."""
     if not isinstance(data, Data):
+        kind = type(data).__name__
         raise DatasetError(
-            f"A graph is saved from torch_geometric.data.Data, not from a {type(data).__name__}. Make one with "
-            "Data(x=..., edge_index=..., y=...)."
+            f"A graph is saved from a Data of PyG, not from a {kind}. Make one with Data(edge_index=...)."
         )
     if data.edge_index is None:
         raise DatasetError("The Data has no edge_index, so it is no graph. Set data.edge_index.")
@@ -78,10 +71,8 @@ def from_data(data: Data) -> RawGraph:
         _log.warning("%s: not saved, because cagat has no place for them: %s", name, ", ".join(unknown))
     nodes = int(data.num_nodes or 0)
     labels = as_int64(f"{name}: y", np.full(nodes, -1) if data.y is None else _numpy("y", data.y), (nodes,))
-    weight, attr = getattr(data, "edge_weight", None), data.edge_attr
-    if attr is not None:
-        attr = as_float32("edge_attr", _numpy("edge_attr", attr).reshape(len(attr), -1), 2)
-    directed = getattr(data, "directed", None)
+    weight, directed = getattr(data, "edge_weight", None), getattr(data, "directed", None)
+    attr = None if data.edge_attr is None else _numpy("edge_attr", data.edge_attr)
     return RawGraph(
         edge_index=as_int64(f"{name}: edge_index", _numpy("edge_index", data.edge_index), (2, None)),
         features=one_hot(nodes) if data.x is None else _features_of_tensor(data.x),
@@ -90,7 +81,7 @@ def from_data(data: Data) -> RawGraph:
         class_names=as_names("class_names", getattr(data, "class_names", None) or numbered_classes(name, labels)),
         feature_names=as_names("feature_names", getattr(data, "feature_names", None) or ()),
         edge_weight=None if weight is None else as_float32("edge_weight", _numpy("edge_weight", weight)),
-        edge_attr=attr,
+        edge_attr=None if attr is None else as_float32("edge_attr", attr.reshape(len(attr), -1), 2),
         split_codes=_split_codes(data, nodes),
         directed=not data.is_undirected() if directed is None else bool(directed),
         name=name,
@@ -115,8 +106,8 @@ def _features_of_tensor(x: Tensor) -> Features:
     if x.dim() != 2:
         raise DatasetError(f"x of a Data must have shape (nodes, features), but has {tuple(x.shape)}. Reshape it.")
     x = x.to_sparse_csr()
-    values, columns, ends = (_numpy("x", part) for part in (x.values(), x.col_indices(), x.crow_indices()))
-    return as_csr("x", values, columns, ends, (len(x), x.size(1)))
+    parts = {"data": x.values(), "indices": x.col_indices(), "indptr": x.crow_indices(), "shape": torch.tensor(x.shape)}
+    return as_csr("x", {part: _numpy("x", values) for part, values in parts.items()})
 
 
 def _split_codes(data: Data, nodes: int) -> NDArray[np.int8] | None:
@@ -135,23 +126,22 @@ def _split_codes(data: Data, nodes: int) -> NDArray[np.int8] | None:
 
 def _dense_tensor(graph: RawGraph) -> Tensor:
     rows, columns = graph.features.shape
-    require_memory(
-        f"{graph.name}: {rows} x {columns} dense features", 4 * rows * columns, "Load them with sparse=True."
-    )
+    what = f"{graph.name}: {rows} x {columns} dense features"
+    require_memory(what, 4 * rows * columns, "Load them with sparse=True.")
     dense = graph.features.toarray() if scipy_sparse.issparse(graph.features) else graph.features
     return torch.from_numpy(np.ascontiguousarray(dense, dtype=np.float32))
 
 
 def _sparse_tensor(features: Features) -> Tensor:
-    matrix = scipy_sparse.csr_matrix(features)
+    arrays = csr_arrays(scipy_sparse.csr_matrix(features))
     with warnings.catch_warnings():
         # torch says once per process that its CSR tensors are in beta; the user has asked for them by name.
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
         return torch.sparse_csr_tensor(
-            torch.from_numpy(matrix.indptr.astype(np.int64)),
-            torch.from_numpy(matrix.indices.astype(np.int64)),
-            torch.from_numpy(matrix.data.astype(np.float32)),
-            size=matrix.shape,
+            torch.from_numpy(arrays["indptr"]),
+            torch.from_numpy(arrays["indices"].astype(np.int64)),
+            torch.from_numpy(arrays["data"]),
+            size=features.shape,
             check_invariants=True,
         )
 
@@ -183,9 +173,8 @@ def from_networkx(
     from cagat.data.tables import places, sorted_names
 
     if not isinstance(graph, networkx.Graph):
-        raise DatasetError(
-            f"The graph must be one of networkx, but is a {type(graph).__name__}. Make it with networkx.Graph(edges)."
-        )
+        kind = type(graph).__name__
+        raise DatasetError(f"The graph must be one of networkx, but is a {kind}. Make it with networkx.Graph(edges).")
     labels = [None if label is None else graph.nodes[node].get(label) for node in graph]
     classes = sorted_names(list({str(value) for value in labels if value is not None}))
     raw = RawGraph(
@@ -219,20 +208,18 @@ def _weights(edges: list[tuple[Any, Any, Any]]) -> NDArray[np.float32] | None:
 
 
 def _stacked(features: dict[Any, Any]) -> Features:
-    for node, row in features.items():
-        if row is not None and not hasattr(row, "__len__"):
-            raise DatasetError(
-                f"Node {node!r} has the features {row!r:.80}, which are no list of numbers. Write [{row!r:.80}] for "
-                "one feature."
-            )
-    rows = list(features.values())
-    lengths = {len(row) for row in rows if row is not None}
-    if not lengths:
-        return one_hot(len(rows))
+    """The features of all nodes; zeros for a node without any."""
+    given = {node: row for node, row in features.items() if row is not None}
+    if not given:
+        return one_hot(len(features))
+    if wrong := [(node, row) for node, row in given.items() if not hasattr(row, "__len__")]:
+        node, row = wrong[0]
+        raise DatasetError(f"Node {node!r} has the features {row!r:.80}, no list of numbers. Write [{row!r:.80}].")
+    lengths = sorted({len(row) for row in given.values()})
     if len(lengths) > 1:
-        raise DatasetError(f"Nodes have features of different lengths: {', '.join(map(str, sorted(lengths)))}.")
-    zeros = np.zeros(lengths.pop(), dtype=np.float32)
-    return as_float32("features", as_array("features", [zeros if row is None else row for row in rows]), 2)
+        raise DatasetError(f"Nodes have features of different lengths: {', '.join(map(str, lengths))}.")
+    zeros = [0.0] * lengths[0]
+    return as_float32("features", as_array("features", [given.get(node, zeros) for node in features]), 2)
 
 
 def from_scipy(
@@ -321,9 +308,7 @@ def from_frames(
         try:
             table = pa.Table.from_pandas(frame, preserve_index=False)
         except (pa.ArrowInvalid, pa.ArrowTypeError, AttributeError) as error:
-            raise DatasetError(
-                f"{kind}: a pandas frame with columns of one type each is expected ({error})."
-            ) from error
+            raise DatasetError(f"{kind}: give a pandas frame with columns of one type each ({error}).") from error
         tables[kind] = Table(table, find_columns(kind, kind, table.column_names), kind)
     graph = graph_from_tables(tables, directed=directed, source="pandas frames")
     return prepare(graph, sparse=sparse, largest_component=largest_component)

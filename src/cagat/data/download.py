@@ -29,9 +29,11 @@ TOTAL_SECONDS = 600.0
 MOST_BYTES = 64 * 2**20
 PIP_SECONDS = 300.0
 _BLOCK = 2**16
-_PIP_OPTIONS = "--no-deps --only-binary=:all: --no-input --disable-pip-version-check --quiet --timeout=5 --retries=0"
 # A wheel may hold an extension for one Python on one platform; only its data is wanted, on any.
-_PIP_TARGET = "--python-version=3.7 --implementation=cp --platform=manylinux1_x86_64"
+_PIP_OPTIONS = (
+    "--no-deps --only-binary=:all: --no-input --disable-pip-version-check --quiet --timeout=5 --retries=0 "
+    "--python-version=3.7 --implementation=cp --platform=manylinux1_x86_64"
+)
 
 
 def download(url: str, target: Path, sha256: str, progress: Progress) -> None:
@@ -67,23 +69,14 @@ class Wheel:
 
     def download(self, folder: Path) -> Path:
         """Let pip put the wheel into an empty folder, and return its path."""
-        command = [sys.executable, "-m", "pip", "download", *_PIP_OPTIONS.split(), *_PIP_TARGET.split()]
         what = f"pip download {self.requirement}"
+        command = [sys.executable, "-m", *what.split(), *_PIP_OPTIONS.split(), f"--dest={folder}"]
         try:
-            subprocess.run(  # noqa: S603  A fixed command, without a shell.
-                [*command, "--dest", str(folder), self.requirement],
-                check=True,
-                capture_output=True,
-                text=True,
-                timeout=PIP_SECONDS,
-            )
-        except subprocess.CalledProcessError as error:
-            last = (error.stderr.strip().splitlines() or ["no message"])[-1]
-            raise DatasetError(f"{what}: {last}") from error
-        except subprocess.TimeoutExpired as error:
-            raise DatasetError(f"{what}: no end after {PIP_SECONDS:.0f} s") from error
-        except OSError as error:
-            raise DatasetError(f"{what}: Python cannot be started ({error})") from error
+            # A fixed command, without a shell.
+            subprocess.run(command, check=True, capture_output=True, text=True, timeout=PIP_SECONDS)  # noqa: S603
+        except (subprocess.SubprocessError, OSError) as error:
+            said = error.stderr.strip() if isinstance(error, subprocess.CalledProcessError) else ""
+            raise DatasetError(f"{what}: {(said or str(error)).splitlines()[-1]}") from error
         wheels = list(folder.glob("*.whl"))
         if len(wheels) != 1:
             raise DatasetError(f"{what}: {len(wheels)} wheels came, expected one")

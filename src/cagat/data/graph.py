@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from cagat.data.validation import check_range
 from cagat.errors import DatasetError
 
 SPLIT_NAMES = ("train", "val", "test")
@@ -47,20 +48,9 @@ def sorted_unique(keys: NDArray[np.int64]) -> NDArray[np.int64]:
 class RawGraph:
     """A graph in memory, before it becomes a PyG `Data`.
 
-    Args:
-        edge_index: int64 array of shape `(2, edges)`: sources, then targets, as the file lists them.
-        features: One row per node, sparse (CSR) or dense, float32.
-        labels: int64 array with the class of each node, -1 where there is none.
-        node_names: One name per node.
-        class_names: One name per class.
-        feature_names: One name per column of `features`, or none at all.
-        edge_weight: float32 array, one number per edge, or `None`.
-        edge_attr: float32 array, one row per edge, or `None`.
-        split_codes: Integer array with the user's own split (see :data:`SPLIT_NAMES`), or `None`.
-        directed: Whether the direction of the edges counts.
-        name: What to call the graph.
-        source: Where it came from, in words.
-        sha256: Of the file it came from; empty when there was no single file.
+    `edge_index` has shape `(2, edges)`: sources, then targets. `labels` are -1 where a node has none, `split_codes` the
+    user's own split (see :data:`SPLIT_NAMES`). `source` says in words where the graph came from, `sha256` is that of
+    its file, if there was one.
     """
 
     edge_index: NDArray[np.int64]
@@ -87,29 +77,22 @@ class RawGraph:
         nodes = self.num_nodes
         if nodes == 0:
             raise DatasetError(f"{self.name}: there are no nodes. Give at least one edge, feature row or label.")
-        self._check_lengths()
-        self._check_names()
-        classes = len(self.class_names)
-        self._check_range("edge_index: node", self.edge_index, 0, nodes - 1, f"nodes are 0 to {nodes - 1}")
-        self._check_range("label", self.labels, -1, classes - 1, f"there are {classes} classes; -1 is no label")
-        if self.split_codes is not None:
-            self._check_range("split code", self.split_codes, 0, 3, "0 is none, 1 train, 2 val, 3 test")
-        self._check_finite()
-        return self
-
-    def _check_lengths(self) -> None:
-        nodes, edges, columns = self.num_nodes, self.edge_index.shape[-1], self.features.shape[1]
-        lengths = {
-            "node_names": (len(self.node_names), nodes),
-            "features (rows)": (self.features.shape[0], nodes),
-            "edge_weight": (edges if self.edge_weight is None else len(self.edge_weight), edges),
-            "edge_attr": (edges if self.edge_attr is None else len(self.edge_attr), edges),
-            "split codes": (nodes if self.split_codes is None else len(self.split_codes), nodes),
-            "feature_names": (len(self.feature_names) or columns, columns),
-        }
-        for what, (got, expected) in lengths.items():
+        edges, columns = self.edge_index.shape[-1], self.features.shape[1]
+        lengths = {"node_names": nodes, "features": nodes, "split_codes": nodes, "edge_weight": edges}
+        lengths |= {"edge_attr": edges, "feature_names": columns if self.feature_names else 0}
+        for what, expected in lengths.items():
+            values = getattr(self, what)
+            got = expected if values is None else values.shape[0] if hasattr(values, "shape") else len(values)
             if got != expected:
                 raise DatasetError(f"{self.name}: {what} has length {got}, expected {expected}.")
+        self._check_names()
+        ends, classes = f"{self.name}: edge_index: node", len(self.class_names)
+        check_range(ends, self.edge_index, 0, nodes - 1, f"nodes are 0 to {nodes - 1}")
+        check_range(f"{self.name}: label", self.labels, -1, classes - 1, f"there are {classes} classes, -1 is no label")
+        if self.split_codes is not None:
+            check_range(f"{self.name}: split code", self.split_codes, 0, 3, "0 is none, 1 train, 2 val, 3 test")
+        self._check_finite()
+        return self
 
     def _check_names(self) -> None:
         named = {"node": self.node_names, "class": self.class_names, "feature": self.feature_names}
@@ -117,31 +100,21 @@ class RawGraph:
             try:
                 "".join(names).encode()
             except UnicodeEncodeError:
-                place = next(n for n, name in enumerate(names) if name.encode(errors="ignore").decode() != name)
+                wrong = next(name for name in names if name.encode(errors="ignore").decode() != name)
                 raise DatasetError(
-                    f"{self.name}: the name {names[place]!r} of {what} {place} (counted from 0) holds half a "
-                    "character, which no file can hold. Write it as Unicode."
+                    f"{self.name}: the {what} name {wrong!r} holds half a character. Write it as Unicode."
                 ) from None
             if what != "feature" and len(set(names)) != len(names):
                 twice, _ = Counter(names).most_common(1)[0]
                 raise DatasetError(f"{self.name}: the {what} name {twice!r} occurs more than once. Make names unique.")
-
-    def _check_range(self, what: str, numbers: NDArray[Any], least: int, most: int, allowed: str) -> None:
-        if numbers.size and (numbers.min() < least or numbers.max() > most):
-            worst = numbers.min() if numbers.min() < least else numbers.max()
-            raise DatasetError(f"{self.name}: {what} {worst} is out of range: {allowed}.")
 
     def _check_finite(self) -> None:
         values = self.features.data if sparse.issparse(self.features) else self.features
         for what, numbers in (("features", values), ("edge_weight", self.edge_weight), ("edge_attr", self.edge_attr)):
             if numbers is not None and not np.isfinite(numbers).all():
                 count = int(np.size(numbers) - np.isfinite(numbers).sum())
-                raise DatasetError(
-                    f"{self.name}: {what} holds {count} values that are NaN or infinite. "
-                    "Fill or remove them; a missing feature is best left out of the file or set to 0."
-                )
+                wrong = f"{what} holds {count} values that are NaN or infinite"
+                raise DatasetError(f"{self.name}: {wrong}. Remove them, or set missing features to 0.")
         if self.edge_weight is not None and (self.edge_weight < 0).any():
-            raise DatasetError(
-                f"{self.name}: edge_weight holds {self.edge_weight.min()}; weights must be 0 or more, "
-                "because rows of the adjacency matrix are divided by their sums."
-            )
+            wrong = f"edge_weight holds {self.edge_weight.min()}"
+            raise DatasetError(f"{self.name}: {wrong}; weights must be 0 or more. Remove or shift them.")

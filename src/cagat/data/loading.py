@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 _NAMES = (*PUBLISHED, "digits", "karate", "synthetic")
-_READERS: dict[str, Callable[[Path], RawGraph]] = {".npz": read_npz, ".safetensors": read_safetensors}
-_WRITERS: dict[str, Callable[[Path, RawGraph], None]] = {".npz": write_npz, ".safetensors": write_safetensors}
+_FORMATS = {".npz": (read_npz, write_npz), ".safetensors": (read_safetensors, write_safetensors)}
 
 
 def load(
@@ -63,12 +62,8 @@ def load(
     name = str(name_or_path)
     kind = name.partition(":")[0]
     if kind not in PUBLISHED:
-        if name in ("digits", "karate"):
-            graph = digits() if name == "digits" else karate()
-        elif kind == "synthetic":
-            graph = Synthetic.parse(name).graph()
-        else:
-            graph = _read(Path(name))
+        made = {"digits": digits, "karate": karate}.get(name)
+        graph = made() if made else Synthetic.parse(name).graph() if kind == "synthetic" else _read(Path(name))
         return prepare(graph, sparse=sparse, directed=directed, largest_component=bool(largest_component))
     if directed:
         raise DatasetError(f"{kind} is used undirected, as in the paper. Leave directed out.")
@@ -148,24 +143,22 @@ def summarize(data: "Data") -> dict[str, Any]:
 
 
 def _writer(path: Path) -> Callable[[Path, RawGraph], None]:
-    if path.suffix not in _WRITERS:
-        raise DatasetError(f"{path}: a graph is written to a file that ends in {' or '.join(_WRITERS)}. Rename it.")
-    return _WRITERS[path.suffix]
+    if path.suffix not in _FORMATS:
+        raise DatasetError(f"{path}: a graph is written to a file that ends in {' or '.join(_FORMATS)}. Rename it.")
+    return _FORMATS[path.suffix][1]
 
 
 def _read(path: Path) -> RawGraph:
     # Not by the path itself, which fails on names that no file can have: very long ones, for instance.
     if os.path.isdir(path):
         return read_folder(path)
-    if os.path.isfile(path) and path.suffix in _READERS:
-        return _READERS[path.suffix](path)
+    if os.path.isfile(path) and path.suffix in _FORMATS:
+        return _FORMATS[path.suffix][0](path)
     if os.path.exists(path):
         raise DatasetError(
             f"{path}: a graph is a directory with an edges file, an .npz or a .safetensors. "
             "To join single tables, use: cagat data convert --edges EDGES --features FEATURES --labels LABELS OUT.npz"
         )
     near = difflib.get_close_matches(str(path), _NAMES, n=1)
-    raise DatasetError(
-        f"There is no data set and no file called {str(path)!r:.80}."
-        + (f" Did you mean {near[0]}?" if near else f" Choose one of {', '.join(_NAMES)}, or give a path.")
-    )
+    remedy = f"Did you mean {near[0]}?" if near else f"Choose one of {', '.join(_NAMES)}, or give a path."
+    raise DatasetError(f"There is no data set and no file called {str(path)!r:.80}. {remedy}")

@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import os
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -13,7 +12,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from cagat.data.graph import RawGraph, numbered, numbered_classes, one_hot
-from cagat.data.validation import as_csr, as_float32, as_int64, file_sha256, require_memory, require_plausible
+from cagat.data.validation import (
+    as_csr,
+    as_float32,
+    as_int64,
+    csr_arrays,
+    file_sha256,
+    require_memory,
+    require_plausible,
+)
 from cagat.errors import DatasetError
 from cagat.files import atomic_write
 
@@ -21,15 +28,13 @@ Arrays = dict[str, NDArray[Any]]
 
 # NumPy's reader and writer of .npy, whose types older versions of NumPy do not tell, or tell wrongly.
 _npy: Any = np.lib.format
-_MATRIX = ("data", "indices", "indptr", "shape")
 _ADJACENCY, _ATTRIBUTES = ("adj_", "adj_matrix."), ("attr_", "attr_matrix.")
 _KEYS = {
-    *(prefix + part for prefix in (*_ADJACENCY, *_ATTRIBUTES) for part in _MATRIX),
+    *(prefix + part for prefix in (*_ADJACENCY, *_ATTRIBUTES) for part in ("data", "indices", "indptr", "shape")),
     *("attr_matrix", "labels", "node_names", "class_names", "attr_names", "edge_attr", "parts", "directed"),
 }
-_MOST_NAME_BYTES = 2**30
-_DIGEST_BYTES, _COMMENT_LENGTH_BYTES, _END_RECORD = 64, 2, b"PK\5\6"
-_BLOCK = 2**20
+# The end of an archive: a record of 22 bytes, of which the last two are the length of the comment; then the comment.
+_END_RECORD, _NO_COMMENT, _DIGEST_LENGTH = b"PK\5\6", b"\0\0", b"\x40\0"
 
 
 def read_npz(path: Path, *, name: str | None = None) -> RawGraph:
@@ -88,8 +93,7 @@ def write_npz(path: Path, graph: RawGraph, *, checksum: bool = True) -> None:
         **_name_arrays(graph),
     }
     if sparse.issparse(graph.features):
-        kinds = zip(_MATRIX, (np.float32, np.int32, np.int64, np.int64), strict=True)
-        arrays |= {f"attr_{part}": np.asarray(getattr(graph.features, part), dtype=kind) for part, kind in kinds}
+        arrays |= csr_arrays(graph.features, "attr_")
     else:
         arrays["attr_matrix"] = graph.features.astype(np.float32)
     if graph.edge_attr is not None:
@@ -135,30 +139,18 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], *, checksum: bo
             archive.writestr(member, array.getvalue())
     content = buffer.getvalue()
     if checksum:
-        content = content[:-_COMMENT_LENGTH_BYTES] + _comment(hashlib.sha256(content).hexdigest())
+        content = content[:-2] + _DIGEST_LENGTH + hashlib.sha256(content).hexdigest().encode()
     atomic_write(path, content)
-
-
-def _comment(digest: str) -> bytes:
-    return _DIGEST_BYTES.to_bytes(_COMMENT_LENGTH_BYTES, "little") + digest.encode()
 
 
 def _is_damaged(path: Path) -> bool:
     """Whether the checksum of an archive does not match; an archive without a comment has none."""
-    no_comment = bytes(_COMMENT_LENGTH_BYTES)
-    with path.open("rb") as stream:
-        size = stream.seek(0, os.SEEK_END)
-        stream.seek(max(0, size - 22))
-        end = stream.read()
-        if end.startswith(_END_RECORD) and end.endswith(no_comment):
-            return False
-        digest, left = hashlib.sha256(), max(0, size - _COMMENT_LENGTH_BYTES - _DIGEST_BYTES)
-        stream.seek(0)
-        while block := stream.read(min(left, _BLOCK)):
-            digest.update(block)
-            left -= len(block)
-        digest.update(no_comment)
-        return stream.read() != _comment(digest.hexdigest())
+    content: Any = memoryview(np.memmap(path, mode="r").data)
+    if content[-22:-18] == _END_RECORD and content[-2:] == _NO_COMMENT:
+        return False
+    digest = hashlib.sha256(content[:-66])
+    digest.update(_NO_COMMENT)
+    return bool(content[-66:] != _DIGEST_LENGTH + digest.hexdigest().encode())
 
 
 def _read_array(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
@@ -179,19 +171,11 @@ def _read_array(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -
 def _matrix(what: str, arrays: Arrays, prefixes: tuple[str, ...]) -> Any:
     """The CSR matrix under one of the prefixes, checked; `None` if there is none."""
     prefix = next((prefix for prefix in prefixes if prefix + "indptr" in arrays), None)
-    if prefix is None:
-        return None
-    if missing := [prefix + part for part in _MATRIX[1:] if prefix + part not in arrays]:
-        raise DatasetError(f"{what}: {', '.join(missing)} missing. Write the file again.")
-    data, indices, indptr, shape = (arrays.get(prefix + part) for part in _MATRIX)
-    rows, columns = as_int64(f"{what}: {prefix}shape", np.asarray(shape), (2,)).tolist()
-    return as_csr(f"{what}, {prefix}*", data, indices, indptr, (rows, columns))
+    return None if prefix is None else as_csr(what, arrays, prefix)
 
 
 def _names(what: str, arrays: Arrays, key: str) -> list[str]:
-    array = arrays.get(key)
-    if array is None:
-        return []
+    array = arrays.get(key, np.empty(0, dtype=np.str_))
     if array.ndim != 1 or array.dtype.kind not in "SUiu":
         raise DatasetError(
             f"{what}: {key} must be a list of texts, but has type {array.dtype} and shape {array.shape}."
@@ -201,18 +185,14 @@ def _names(what: str, arrays: Arrays, key: str) -> list[str]:
         return [text.strip() for text in texts]
     except (ValueError, SystemError) as error:  # The latter is Python's own for codes beyond the last character.
         raise DatasetError(
-            f"{what}: {key} holds bytes that are not UTF-8, or codes that are no characters ({error}). Write the names "
-            "again."
+            f"{what}: {key} holds bytes that are not UTF-8, or codes that are no characters ({error}). Write it again."
         ) from None
 
 
 def _name_arrays(graph: RawGraph) -> Arrays:
     lists = {"node_names": graph.node_names, "class_names": graph.class_names, "attr_names": graph.feature_names}
     for key, names in lists.items():
+        what = f"{graph.name}: {key} in an .npz, which stores every name as long as the longest one,"
         size = 4 * len(names) * max(map(len, names), default=0)
-        if size > _MOST_NAME_BYTES:
-            raise DatasetError(
-                f"{graph.name}: {key} would take {size / 2**30:.1f} GiB, because an .npz stores every name as "
-                "long as the longest one. Write a .safetensors file instead."
-            )
+        require_memory(what, size, "Write a .safetensors file instead.")
     return {key: np.array(names, dtype=np.str_) for key, names in lists.items() if names}

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from cagat.data.graph import RawGraph, numbered
-from cagat.data.validation import as_csr, as_int64
+from cagat.data.validation import as_csr, as_int64, csr_arrays
 from cagat.errors import DatasetError
 from cagat.files import read_bounded
 
@@ -46,7 +45,7 @@ def read_array_pickle(path: Path) -> Any:
             if all(type(node) is int for nodes in ([*value], *value.values()) for node in nodes):
                 return {node: list(neighbours) for node, neighbours in value.items()}
         elif isinstance(value, sparse.csr_matrix):
-            return as_csr(path.name, value.data, value.indices, value.indptr, value.shape)
+            return as_csr(path.name, csr_arrays(value))
         elif isinstance(value, np.ndarray) and value.dtype.kind in "iuf":
             return value
     except DatasetError:
@@ -62,14 +61,17 @@ def read_planetoid(folder: Path, name: str) -> RawGraph:
     allx, tx, ally, ty, neighbours = (read_array_pickle(paths[end]) for end in ("allx", "tx", "ally", "ty", "graph"))
     if not (sparse.issparse(allx) and sparse.issparse(tx) and isinstance(neighbours, dict)):
         raise DatasetError(f"{folder}: allx and tx must be sparse matrices and graph a dictionary. Fetch them again.")
-    test = _read_test_index(paths["test.index"])
+    try:
+        test = np.array(read_bounded(paths["test.index"], _MOST_BYTES).split(), dtype=np.int64)
+    except (OSError, ValueError, OverflowError) as error:
+        raise DatasetError(f"{folder}: test.index must hold one number per line ({error}). Fetch it again.") from None
     rows = np.concatenate([np.arange(allx.shape[0]), test])
-    if len(test) != tx.shape[0] or not np.array_equal(np.sort(rows), np.arange(len(rows))):
+    position = np.argsort(rows)
+    if len(test) != tx.shape[0] or not np.array_equal(rows[position], np.arange(len(rows))):
         raise DatasetError(
             f"{folder}: {tx.shape[0]} test rows and {len(test)} test numbers do not continue the {allx.shape[0]} "
             "others. Only graphs whose test nodes have no gaps are read, such as pubmed."
         )
-    position = np.argsort(rows)
     classes = np.concatenate([as_int64(f"{folder}: ally and ty", y, (None, None)) for y in (ally, ty)])
     if len(classes) != len(rows):
         raise DatasetError(f"{folder}: {len(classes)} labels do not fit {len(rows)} nodes. Fetch the files again.")
@@ -84,10 +86,3 @@ def read_planetoid(folder: Path, name: str) -> RawGraph:
         name=name,
         source=f"Planetoid's files in {folder}",
     ).check()
-
-
-def _read_test_index(path: Path) -> NDArray[np.int64]:
-    try:
-        return np.array([int(line) for line in read_bounded(path, _MOST_BYTES).decode("ascii").split()], dtype=np.int64)
-    except (OSError, ValueError, OverflowError) as error:
-        raise DatasetError(f"{path.name}: one node number per line is expected ({error}). Fetch it again.") from None

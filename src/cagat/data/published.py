@@ -124,35 +124,29 @@ def fetch(name: str, data_dir: Path | str | None = None, *, progress: Progress |
         packaged = EMBEDDED / f"{name}.npz"
         check_sha256(str(packaged), file_sha256(packaged), *graph.sums, remedy="install cagat again")
         return packaged
-    return _fetch_remote(graph, local, progress or (lambda file, done, total: None))
-
-
-def _fetch_remote(graph: PublishedGraph, local: Path, progress: Progress) -> Path:
-    tried = [f"the local directory {local.parent}: no {local.name} there"]
-    _log.info("%s: not in the local directory %s", graph.name, local.parent)
+    tried = [f"the local directory {folder}: no {local.name} there"]
+    _log.info("%s: not in the local directory %s", name, folder)
     for source in graph.sources:
-        _log.warning("%s: fetching it from %s", graph.name, source.description)
+        _log.warning("%s: fetching it from %s", name, source.description)
         try:
-            local.parent.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
             # Into a directory of its own first, so that only a file with a known checksum ever has the final name.
-            with tempfile.TemporaryDirectory(prefix=f".{graph.name}.", dir=local.parent) as folder:
-                fetched = Path(folder, local.name)
-                source.fetch(fetched, progress)
+            with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=folder) as temporary:
+                fetched = Path(temporary, local.name)
+                source.fetch(fetched, progress or (lambda file, done, total: None))
                 check_sha256(f"{local.name} from {source.description}", file_sha256(fetched), *graph.sums)
                 os.replace(fetched, local)
         except (DatasetError, OSError) as error:
             failure = str(error)
             if not isinstance(error, DatasetError):
                 failure = f"{local}: cannot be written ({error.strerror}). Choose another directory."
-            _log.warning("%s: that failed (%s)", graph.name, failure)
+            _log.warning("%s: that failed (%s)", name, failure)
             tried.append(failure)
-            continue
-        _log.info("%s: now in %s", graph.name, local)
-        return local
+        else:
+            return local
     listed = "\n".join(f"  - {one}" for one in tried)
     raise DatasetError(
-        f"{graph.name} could not be fetched. Tried, in this order:\n{listed}\n"
-        f"To go on: put {local.name} (sha256 {' or '.join(graph.sums)}) into {local.parent}, or name the directory "
-        "that holds it with --data-dir or the variable CAGAT_DATA, or try again with a network. "
-        "The graphs cora, digits, karate and synthetic need none."
+        f"{name} could not be fetched. Tried, in this order:\n{listed}\nTo go on: put {local.name} (sha256 "
+        f"{' or '.join(graph.sums)}) into {folder}, or name the directory that holds it with --data-dir or the "
+        "variable CAGAT_DATA, or try again with a network. The graphs cora, digits, karate and synthetic need none."
     )

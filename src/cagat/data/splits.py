@@ -26,12 +26,8 @@ class Split(NamedTuple):
 
     def masks(self, num_nodes: int) -> dict[str, Tensor]:
         """The same as `train_mask`, `val_mask` and `test_mask`, the boolean vectors that PyG's examples use."""
-        masks = {}
-        for part, nodes in self._asdict().items():
-            mask = torch.zeros(num_nodes, dtype=torch.bool)
-            mask[nodes] = True
-            masks[f"{part}_mask"] = mask
-        return masks
+        none = torch.zeros(num_nodes, dtype=torch.bool)
+        return {f"{part}_mask": none.index_fill(0, nodes, True) for part, nodes in self._asdict().items()}
 
 
 def split(
@@ -61,10 +57,8 @@ def split(
     """
     whole = isinstance(train_per_class, Integral) and isinstance(val_per_class, Integral)
     if not whole or train_per_class < 1 or val_per_class < 0:
-        raise DatasetError(
-            f"A split needs whole numbers train_per_class >= 1 and val_per_class >= 0, but they are {train_per_class} "
-            f"and {val_per_class}."
-        )
+        wanted = "whole numbers train_per_class >= 1 and val_per_class >= 0"
+        raise DatasetError(f"A split needs {wanted}, but they are {train_per_class} and {val_per_class}.")
     asked = f"{train_per_class} for training, {val_per_class} for validation and at least one for test"
     return _draw(y, seed, class_names, lambda size: (train_per_class, val_per_class), asked)
 
@@ -93,10 +87,8 @@ def split_fractions(
         DatasetError: A class is too small to have a node in each part; it is named.
     """
     if not (isinstance(train, Real) and isinstance(val, Real) and train > 0 and val >= 0 and train + val < 1):
-        raise DatasetError(
-            f"A split by fractions needs numbers train > 0, val >= 0 and train + val < 1, but they are {train!r:.80} "
-            f"and {val!r:.80}."
-        )
+        wanted = "numbers train > 0, val >= 0 and train + val < 1"
+        raise DatasetError(f"A split by fractions needs {wanted}, but they are {train!r:.80} and {val!r:.80}.")
 
     def counts(size: int) -> tuple[int, int]:
         first, second = int(train * size + 0.5), int(val * size + 0.5)
@@ -120,9 +112,7 @@ def _draw(
         raise DatasetError(f"The seed of a split must be 0 to {2**32 - 1}, but is {seed}.")
     order = np.flatnonzero(labels >= 0).astype(np.int64)
     if len(order) == 0:
-        raise DatasetError(
-            "No node has a label, so there is nothing to split. Give labels to some nodes of each class."
-        )
+        raise DatasetError("No node has a label, so there is nothing to split. Label some nodes of each class.")
     np.random.RandomState(seed).shuffle(order)
     parts: tuple[list[NDArray[np.int64]], ...] = ([], [], [])
     for label in range(int(labels.max()) + 1):
@@ -173,17 +163,14 @@ def split_given(data: "Data", path: str | Path | None = None) -> Split:
 
 def _from_file(data: "Data", path: Path) -> Split:
     from cagat.data.table_files import read_table
-    from cagat.data.tables import split_codes
+    from cagat.data.tables import node_rows, split_codes
 
-    table = read_table(path, "splits")
+    table, nodes = read_table(path, "splits"), int(data.num_nodes)
     number = {name: node for node, name in enumerate(_node_names(data))}
-    names, rows = table.codes(0)
-    if unknown := [name for name in names if name not in number]:
+    rows = node_rows(table, number, once=True)
+    if unknown := list(number)[nodes:]:
         raise DatasetError(f"{path}: node {unknown[0]!r} is not in the graph ({len(unknown)} such nodes). Remove it.")
-    if len(names) != len(rows):
-        raise DatasetError(f"{path}: {len(rows) - len(names)} nodes have more than one row. Keep one per node.")
-    nodes = np.array([number[name] for name in names], dtype=np.int64)[rows]
-    codes = split_codes(table, 1, nodes, int(data.num_nodes))
+    codes = split_codes(table, 1, rows, nodes)
     return Split(*(torch.from_numpy(np.flatnonzero(codes == code)) for code in (1, 2, 3)))
 
 

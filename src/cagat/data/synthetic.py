@@ -162,24 +162,16 @@ class Noise:
             )
         random = np.random.RandomState(self.seed)  # Like splits: a stream that NumPy will not change.
         kept = before[random.permutation(len(before))[round(len(before) * self.dropped / 100) :]]
-        added = _never_joined(random, before, nodes, wanted)
+        added: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        while count := wanted - len(added):  # Repetitions, loops and old edges are drawn again, mostly in a few rounds.
+            ends = random.randint(0, nodes, (2, count))
+            keys = ends.min(axis=0) * nodes + ends.max(axis=0)
+            new = keys[(ends[0] != ends[1]) & ~np.isin(keys, before)]
+            added = sorted_unique(np.concatenate([added, new]))
         low, high = np.divmod(np.concatenate([kept, added]), nodes)
         keys = sorted_unique(np.concatenate([low * nodes + high, high * nodes + low]))
         described = f"{graph.source}, then {self.dropped} % of its edges dropped and {self.added} % added at random"
         return replace(graph, edge_index=np.stack(np.divmod(keys, nodes)), source=described)
-
-
-def _never_joined(
-    random: np.random.RandomState, before: NDArray[np.int64], nodes: int, wanted: int
-) -> NDArray[np.int64]:
-    """The keys of so many pairs of nodes, the lower one first, that were not joined before."""
-    pairs: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-    while count := wanted - len(pairs):  # Repetitions, loops and old edges are drawn again, mostly in a few rounds.
-        ends = random.randint(0, nodes, (2, count))
-        keys = ends.min(axis=0) * nodes + ends.max(axis=0)
-        new = keys[(ends[0] != ends[1]) & ~np.isin(keys, before)]
-        pairs = sorted_unique(np.concatenate([pairs, new]))
-    return pairs
 
 
 def digits() -> RawGraph:

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -62,15 +61,13 @@ def read_tables(paths: Mapping[str, Path], *, directed: bool = False, name: str)
 def read_table(path: Path, kind: str) -> Table:
     """Read a CSV, TSV or Parquet file, with each text once and numbers as float32."""
     if path.suffix.lower() not in _SUFFIXES:
-        raise DatasetError(
-            f"{path}: a table ends in {', '.join(_SUFFIXES)}, not in {path.suffix!r}. Rename or convert it."
-        )
+        raise DatasetError(f"{path}: a table ends in {', '.join(_SUFFIXES)}, not in {path.suffix!r}. Convert it.")
     if not path.is_file():
         raise DatasetError(f"{path}: there is no such file. Check the path.")
     try:
         return _read_parquet(path, kind) if path.suffix.lower() == ".parquet" else _read_text(path, kind)
     except (pa.ArrowException, UnicodeDecodeError, csv.Error) as error:
-        raise DatasetError(f"{path}: {str(error).splitlines()[0]}. Mend the file.") from error
+        raise DatasetError(f"{path}: {str(error).splitlines()[0]}. Correct the file.") from error
     except OSError as error:
         raise DatasetError(f"{path}: cannot be read ({error}). Copy or write it again.") from error
 
@@ -100,10 +97,9 @@ def _read_text(path: Path, kind: str) -> Table:
     except pa.ArrowInvalid as error:
         cell = re.search(r"In CSV column #(\d+): (.*)", str(error))
         if cell is None:
-            said = f"{path}: {str(error).splitlines()[0]}. Every line must have a cell for each column."
-        else:
-            said = f"{path}, column {header[int(cell[1])]!r}: {cell[2]}. Write numbers there, or take the column out."
-        raise DatasetError(said) from error
+            raise
+        column = header[int(cell[1])]
+        raise DatasetError(f"{path}, column {column!r}: {cell[2]}. Write numbers there, or remove it.") from error
 
 
 def _read_parquet(path: Path, kind: str) -> Table:
@@ -112,29 +108,17 @@ def _read_parquet(path: Path, kind: str) -> Table:
     _check_header(path, header)
     columns = find_columns(kind, str(path), header)
     wanted = [*columns.names, *columns.numbers]
-    what, packed = f"{path}: {file.metadata.num_rows} rows of {len(wanted)} columns", path.stat().st_size
-    schema = map(file.schema.column, range(len(file.schema)))
-    texts = [column.path for column in schema if column.physical_type == "BYTE_ARRAY" and column.path in wanted]
-    needed = _claimed_bytes(file.metadata, len(wanted), texts)
-    require_plausible(what, needed, packed)
+    groups = map(file.metadata.row_group, range(file.num_row_groups))
+    chunks = [group.column(place) for group in groups for place in range(group.num_columns)]
+    texts = {chunk.path_in_schema for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"}.intersection(wanted)
+    # A number, or the code of a text, in each cell; and each text once, however often it is there.
+    needed = 8 * file.metadata.num_rows * len(wanted)
+    needed += sum(chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema in texts)
+    what = f"{path}: {file.metadata.num_rows} rows of {len(wanted)} columns"
+    require_plausible(what, needed, path.stat().st_size)
     require_memory(what, needed, "Use a machine with more memory.")
-    # With each text once, however often it is there.
-    file = pyarrow.parquet.ParquetFile(path, read_dictionary=texts)
-    tables: list[Any] = []
-    for number in range(file.num_row_groups):
-        # One group after the other, since the sizes that a file tells of itself may be wrong.
-        tables.append(file.read_row_group(number, columns=wanted))
-        require_plausible(what, sum(table.nbytes for table in tables), packed)
-    data = pa.concat_tables(tables) if tables else file.schema_arrow.empty_table()
-    return Table(data, columns, str(path))
-
-
-def _claimed_bytes(metadata: Any, columns: int, texts: list[str]) -> int:
-    """The memory that a Parquet file says it needs: a number, or the code of a text, in each cell; and the texts."""
-    groups = map(metadata.row_group, range(metadata.num_row_groups))
-    chunks = (group.column(place) for group in groups for place in range(group.num_columns))
-    sizes = (chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema in texts)
-    return int(8 * metadata.num_rows * columns + sum(sizes))
+    file = pyarrow.parquet.ParquetFile(path, read_dictionary=list(texts))
+    return Table(file.read(columns=wanted), columns, str(path))
 
 
 def _check_header(path: Path, header: list[str]) -> None:

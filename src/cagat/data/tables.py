@@ -43,7 +43,15 @@ class Columns:
 def find_columns(kind: str, what: str, header: Sequence[str]) -> Columns:
     """The columns of a table of one of the :data:`KINDS`, by the names in its header."""
     if kind == "edges":
-        return _edge_columns(what, header)
+        lower = [column.lower() for column in header]
+        ends = next((ends for ends in _ENDS if set(ends) <= set(lower)), None)
+        if ends is None:
+            raise DatasetError(
+                f"{what}: the first line is {','.join(header)[:80]!r}. It must name the columns source,target (or "
+                "src,dst or from,to), then weight and edge features if any; only numbers may start without names."
+            )
+        joined = tuple(header[lower.index(end)] for end in ends)
+        return Columns(joined, tuple(column for column in header if column not in joined))
     node = _column(what, header, _NODE, "node")
     if kind == "features":
         others = tuple(column for column in header if column != node)
@@ -65,23 +73,9 @@ def names_of_bare_edges(header: Sequence[str]) -> tuple[str, ...] | None:
     return ("source", "target", "weight")[: len(header)] if bare else None
 
 
-def _edge_columns(what: str, header: Sequence[str]) -> Columns:
-    lower = [column.lower() for column in header]
-    for ends in _ENDS:
-        if set(ends) <= set(lower):
-            names = tuple(header[lower.index(end)] for end in ends)
-            return Columns(names, tuple(column for column in header if column not in names))
-    raise DatasetError(
-        f"{what}: the first line is {','.join(header)[:80]!r}. It must name the columns source,target (or src,dst or "
-        "from,to), then weight and edge features if there are any; only a list of numbers may start without names."
-    )
-
-
 def _column(what: str, header: Sequence[str], known: Sequence[str], role: str) -> str:
-    for name in known:
-        for column in header:
-            if column.lower() == name:
-                return column
+    if found := [column for name in known for column in header if column.lower() == name]:
+        return found[0]
     names = ", ".join(repr(name) for name in known if name)
     raise DatasetError(
         f"{what}: no column for the {role} among {','.join(header)[:80]!r}. The first line must name the columns; "
@@ -122,19 +116,21 @@ def as_codes(what: str, column: Any, *, may_be_missing: bool = False) -> tuple[l
     """
     if pa.types.is_floating(column.type):
         column = _whole_numbers(what, column)
-    if not pa.types.is_dictionary(column.type):
-        column = _texts(what, column).dictionary_encode()
     if column.null_count and not may_be_missing:
         raise DatasetError(f"{what}: {column.null_count} rows are empty. Fill them in or remove these rows.")
-    if column.num_chunks == 0:
-        return [], np.empty(0, dtype=np.int64)
-    column = column.unify_dictionaries()
+    kind = column.type
     try:
-        found = pc.utf8_trim_whitespace(_texts(what, column.chunk(0).dictionary)).to_pylist()
-    except pa.ArrowInvalid as error:
-        raise DatasetError(f"{what}: names are not UTF-8 ({error}). Write them as such.") from error
-    rows = np.concatenate([chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False) for chunk in column.chunks])
-    return _compact(found, rows.astype(np.int64))
+        if not pa.types.is_dictionary(kind):
+            column = column.dictionary_encode()
+        column = column.unify_dictionaries().combine_chunks()
+        # Of the distinct values only, since a long text may be there in every row.
+        names = pc.utf8_trim_whitespace(column.dictionary.cast(pa.large_string())).dictionary_encode()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DatasetError(f"{what}: names must be texts in UTF-8 or whole numbers, not {kind} ({error}).") from error
+    # Names that differ only in spaces are one, and names that no row uses are none.
+    rows = names.indices.take(column.indices).dictionary_encode()
+    codes = rows.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return names.dictionary.take(rows.dictionary).to_pylist(), codes
 
 
 def _whole_numbers(what: str, column: Any) -> Any:
@@ -146,26 +142,6 @@ def _whole_numbers(what: str, column: Any) -> Any:
     if wrong.any():
         raise DatasetError(f"{what}: names must be texts or whole numbers, but one is {whole[wrong][0]}.")
     return pa.chunked_array([pa.array(whole.astype(np.int64), mask=missing)])
-
-
-def _texts(what: str, column: Any) -> Any:
-    try:
-        return column.cast(pa.large_string())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise DatasetError(f"{what}: names must be texts or whole numbers, but are {column.type}.") from error
-
-
-def _compact(found: list[str], rows: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int64]]:
-    """Names that differ only in spaces become one, and names that no row uses go."""
-    used = np.zeros(len(found), dtype=np.bool_)
-    used[rows[rows >= 0]] = True
-    if used.all() and len(set(found)) == len(found):
-        return found, rows
-    number: dict[str, int] = {}
-    code = np.full(len(found) + 1, -1, dtype=np.int64)  # The last place serves the rows without a name, which are -1.
-    for place in np.flatnonzero(used).tolist():
-        code[place] = number.setdefault(found[place], len(number))
-    return list(number), code[rows]
 
 
 def sorted_names(names: list[str]) -> list[str]:
@@ -196,16 +172,15 @@ def graph_from_tables(
     for kind in ("features", "labels", "splits"):
         if kind in tables:
             once = kind != "features" or len(tables[kind].columns.names) == 1
-            rows[kind] = _node_rows(tables[kind], number, once=once)
+            rows[kind] = node_rows(tables[kind], number, once=once)
     edges = tables["edges"]
-    edge_index = np.stack([_node_rows(edges, number, place) for place in (0, 1)])
+    edge_index = np.stack([node_rows(edges, number, place) for place in (0, 1)])
     nodes = len(number)
     features, feature_names = one_hot(nodes), list[str]()
-    class_names, labels, codes = list[str](), np.full(nodes, -1, dtype=np.int64), None
     if "features" in tables:
         features, feature_names = _feature_matrix(tables["features"], rows["features"], nodes)
-    if "splits" in tables:
-        codes = split_codes(tables["splits"], 1, rows["splits"], nodes)
+    codes = split_codes(tables["splits"], 1, rows["splits"], nodes) if "splits" in tables else None
+    class_names, labels = list[str](), np.full(nodes, -1, dtype=np.int64)
     if "labels" in tables:
         table = tables["labels"]
         class_names, labels = _labels(table, rows["labels"], nodes)
@@ -232,7 +207,7 @@ def graph_from_tables(
     )
 
 
-def _node_rows(table: Table, number: dict[str, int], place: int = 0, *, once: bool = False) -> NDArray[np.int64]:
+def node_rows(table: Table, number: dict[str, int], place: int = 0, *, once: bool = False) -> NDArray[np.int64]:
     """The node number of every row; new names get the next numbers."""
     names, rows = table.codes(place)
     if "" in names:
@@ -253,16 +228,11 @@ def _feature_matrix(table: Table, rows: NDArray[np.int64], nodes: int) -> tuple[
         column = places(found, names)[codes]
         entries = sparse.csr_matrix((values, (rows, column)), shape=(nodes, len(names)))
         if entries.nnz != len(rows):
-            raise DatasetError(
-                f"{table.what}: {len(rows) - entries.nnz} rows name a node and a feature that another row names too. "
-                "Keep one."
-            )
+            twice = len(rows) - entries.nnz
+            raise DatasetError(f"{table.what}: {twice} rows repeat the node and the feature of another row. Keep one.")
         return entries, names
-    require_memory(
-        f"{table.what}: a matrix of {nodes} nodes and {len(columns)} features",
-        4 * nodes * len(columns),
-        "Write the features that are not zero as node,feature,value.",
-    )
+    what = f"{table.what}: a matrix of {nodes} nodes and {len(columns)} features"
+    require_memory(what, 4 * nodes * len(columns), "Write the features that are not zero as node,feature,value.")
     matrix = np.zeros((nodes, len(columns)), dtype=np.float32)
     for place, name in enumerate(columns):
         matrix[rows, place] = table.numbers(name)
@@ -283,11 +253,9 @@ def _labels(table: Table, rows: NDArray[np.int64], nodes: int) -> tuple[list[str
 def split_codes(table: Table, place: int, rows: NDArray[np.int64], nodes: int) -> NDArray[np.int64]:
     """The split code of each node, by a column of names; `rows` are the nodes of the table's rows."""
     found, codes = table.codes(place, may_be_missing=True)
-    for name in found:
-        if name not in _MISSING and name.lower() not in _SPLIT_CODES:
-            raise DatasetError(
-                f"{table.what}: {name!r} is no part of a split. Write {', '.join(SPLIT_NAMES)} or nothing."
-            )
+    if wrong := [name for name in found if name not in _MISSING and name.lower() not in _SPLIT_CODES]:
+        written = ", ".join(SPLIT_NAMES)
+        raise DatasetError(f"{table.what}: {wrong[0]!r} is no part of a split. Write {written} or nothing.")
     result = np.zeros(nodes, dtype=np.int64)
     result[rows] = np.array([*(_SPLIT_CODES.get(name.lower(), 0) for name in found), 0])[codes]
     return result

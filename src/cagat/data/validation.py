@@ -1,7 +1,7 @@
 """Checks of what comes from files and callers: arrays, names, checksums, and whether they fit into memory."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from scipy import sparse
 import cagat.memory
 from cagat.errors import DatasetError
 
+_CSR = {"data": np.float32, "indices": np.int32, "indptr": np.int64, "shape": np.int64}
 _BOMB_BYTES = 2**29
 _BOMB_RATIO = 100
 _BLOCK = 2**20
@@ -30,10 +31,8 @@ def as_array(what: str, given: Any) -> NDArray[Any]:
 
 def as_int64(what: str, array: NDArray[Any], shape: tuple[int | None, ...]) -> NDArray[np.int64]:
     """A copy as int64, if it holds integers and has the shape, where `None` stands for any length."""
-    fits = array.ndim == len(shape) and all(
-        wanted in (None, got) for wanted, got in zip(shape, array.shape, strict=True)
-    )
-    if array.dtype.kind not in "iu" or not fits:
+    known = tuple(got if wanted is None else wanted for wanted, got in zip(shape, array.shape, strict=False))
+    if array.dtype.kind not in "iu" or array.ndim != len(shape) or array.shape != known:
         wanted = ", ".join("any" if length is None else str(length) for length in shape)
         raise DatasetError(
             f"{what} must be integers of shape ({wanted}), but has type {array.dtype} and shape {array.shape}."
@@ -52,32 +51,42 @@ def as_float32(what: str, array: NDArray[Any], dimensions: int = 1) -> NDArray[n
         return array.astype(np.float32)
 
 
-def as_csr(what: str, data: NDArray[Any] | None, indices: Any, indptr: Any, shape: tuple[int, int]) -> Any:
-    """A float32 CSR matrix, if its arrays fit together; without `data`, all entries are 1."""
-    rows, columns = shape
-    indices, indptr = as_int64(f"{what}: indices", indices, (None,)), as_int64(f"{what}: indptr", indptr, (None,))
+def csr_arrays(matrix: Any, prefix: str = "") -> dict[str, NDArray[Any]]:
+    """The four arrays of a CSR matrix, by their names with a prefix."""
+    return {prefix + part: np.asarray(getattr(matrix, part), dtype=kind) for part, kind in _CSR.items()}
+
+
+def as_csr(what: str, arrays: Mapping[str, NDArray[Any]], prefix: str = "") -> Any:
+    """The float32 CSR matrix of four arrays, if they fit together; without `data`, all entries are 1."""
+    if missing := [prefix + part for part in _CSR if part != "data" and prefix + part not in arrays]:
+        raise DatasetError(f"{what}: {', '.join(missing)} missing. Write the file again.")
+    what = f"{what}: {prefix}"
+    rows, columns = as_int64(f"{what}shape", arrays[f"{prefix}shape"], (2,)).tolist()
+    indices, indptr = (as_int64(what + part, arrays[prefix + part], (None,)) for part in ("indices", "indptr"))
     ends_fit = len(indptr) == rows + 1 and indptr[0] == 0 and indptr[-1] == len(indices)
     if rows < 0 or columns < 0 or not ends_fit or (np.diff(indptr) < 0).any():
-        raise DatasetError(f"{what}: indptr does not fit a matrix of shape {shape} with {len(indices)} entries.")
-    if len(indices) and (indices.min() < 0 or indices.max() >= columns):
-        worst = indices.min() if indices.min() < 0 else indices.max()
-        raise DatasetError(f"{what}: indices holds {worst}, but columns are 0 to {columns - 1}.")
-    values = np.ones(len(indices), np.float32) if data is None else as_float32(f"{what}: data", data)
-    if values.shape != indices.shape:
-        raise DatasetError(f"{what}: data has shape {values.shape}, but there are {len(indices)} entries.")
-    return sparse.csr_matrix((values, indices, indptr), shape=shape)
+        raise DatasetError(f"{what}indptr does not fit shape ({rows}, {columns}) and {len(indices)} entries.")
+    check_range(f"{what}indices holds", indices, 0, columns - 1, f"columns are 0 to {columns - 1}")
+    data = as_float32(f"{what}data", arrays.get(f"{prefix}data", np.ones(len(indices))))
+    if data.shape != indices.shape:
+        raise DatasetError(f"{what}data has shape {data.shape}, but there are {len(indices)} entries.")
+    return sparse.csr_matrix((data, indices, indptr), shape=(rows, columns))
+
+
+def check_range(what: str, numbers: NDArray[Any], least: int, most: int, allowed: str) -> None:
+    """Raise :class:`DatasetError` with the worst number unless all are in the range."""
+    if numbers.size and (numbers.min() < least or numbers.max() > most):
+        worst = numbers.min() if numbers.min() < least else numbers.max()
+        raise DatasetError(f"{what} {worst} is out of range: {allowed}.")
 
 
 def as_names(what: str, given: Any) -> list[str]:
     """Names that somebody gave, as a list, if they are texts."""
-    if isinstance(given, str) or not isinstance(given, Iterable):
+    if isinstance(given, (str, dict)) or not isinstance(given, Iterable):
         raise DatasetError(f"{what} must be a list of texts, but is {given!r:.80}. Put the names into a list.")
     names = list(given)
-    for name in names:
-        if not isinstance(name, str):
-            raise DatasetError(
-                f"{what} must be texts, but one is {name!r:.80}. Convert them with [str(name) for name in {what}]."
-            )
+    if wrong := [name for name in names if not isinstance(name, str)]:
+        raise DatasetError(f"{what} must be texts, but one is {wrong[0]!r:.80}. Convert them with str(name).")
     return names
 
 
