@@ -172,60 +172,23 @@ def forward(constants: Constants) -> CFunction:
             H_0 = p.hidden if K > 0 else p.H
             if shares and K > 0 and p.has_context:
                 c = steps.aggregate_twice(
-                    c,
-                    both,
-                    parts,
-                    D,
-                    L,
-                    P,
-                    H,
-                    A,
-                    x=Z,
-                    values=p.G,
-                    scale_values=s.lam,
-                    add=Z,
-                    scale_add=s.keep,
-                    out=Z + level,
-                    out_values=H_0,
-                )
+                    c, both, parts, D, L, P, H, A, x=Z, values=p.G, scale_values=s.lam, add=Z, scale_add=s.keep,
+                    out=Z + level, out_values=H_0,
+                )  # fmt: skip
                 made = 1
             else:
                 c = steps.aggregate(
-                    c,
-                    rows,
-                    parts,
-                    D,
-                    L,
-                    H,
-                    A,
-                    x=0,
-                    scale_x=s.one,
-                    values=p.G,
-                    y=Z,
-                    scale_y=s.lam,
-                    add=Z,
-                    scale_add=s.keep,
-                    out=H_0,
-                )
+                    c, rows, parts, D, L, H, A, x=0, scale_x=s.one, values=p.G, y=Z, scale_y=s.lam, add=Z,
+                    scale_add=s.keep, out=H_0,
+                )  # fmt: skip
         for k in range(1, K + 1):
             H_before, H_after = p.hidden + (k - 1) * level, p.hidden + k * level if k < K else p.H
             if p.affinity == EDGES:
                 B_k = p.B + (k - 1) * p.matrix
                 c = steps.inner(
-                    c,
-                    rows,
-                    parts,
-                    D,
-                    L,
-                    H,
-                    A,
-                    x=H_before,
-                    y=H_before,
-                    scale=s.xi,
-                    add=p.G,
-                    scale_add=s.rest,
+                    c, rows, parts, D, L, H, A, x=H_before, y=H_before, scale=s.xi, add=p.G, scale_add=s.rest,
                     out=B_k,
-                )
+                )  # fmt: skip
             V_0, chain = Z, Z
             if p.feedback:
                 V_0, chain, made = H_before, Z + _steps_before(p, k) * level, 0
@@ -233,60 +196,21 @@ def forward(constants: Constants) -> CFunction:
             for i in range(made, top):  # Down the chain.
                 V = chain + i * level if i > 0 else V_0
                 c = steps.aggregate(
-                    c,
-                    down,
-                    parts,
-                    D,
-                    L,
-                    H,
-                    A,
-                    x=V,
-                    scale_x=s.one,
-                    values=0,
-                    y=0,
-                    scale_y=s.one,
-                    add=0,
-                    scale_add=s.one,
-                    out=chain + (i + 1) * level,
-                )
+                    c, down, parts, D, L, H, A, x=V, scale_x=s.one, values=0, y=0, scale_y=s.one, add=0,
+                    scale_add=s.one, out=chain + (i + 1) * level,
+                )  # fmt: skip
             made = top
             if shares and p.has_context and k < K:  # Y = G V_kT, and the next level of the chain.
                 c = steps.aggregate_twice(
-                    c,
-                    both,
-                    parts,
-                    D,
-                    L,
-                    P,
-                    H,
-                    A,
-                    x=chain + top * level,
-                    values=p.G,
-                    scale_values=s.one,
-                    add=0,
-                    scale_add=s.one,
-                    out=chain + (top + 1) * level,
-                    out_values=Y,
-                )
+                    c, both, parts, D, L, P, H, A, x=chain + top * level, values=p.G, scale_values=s.one, add=0,
+                    scale_add=s.one, out=chain + (top + 1) * level, out_values=Y,
+                )  # fmt: skip
                 made = top + 1
             elif p.has_context:
                 c = steps.aggregate(
-                    c,
-                    rows,
-                    parts,
-                    D,
-                    L,
-                    H,
-                    A,
-                    x=0,
-                    scale_x=s.one,
-                    values=p.G,
-                    y=chain + top * level,
-                    scale_y=s.one,
-                    add=0,
-                    scale_add=s.one,
-                    out=Y,
-                )
+                    c, rows, parts, D, L, H, A, x=0, scale_x=s.one, values=p.G, y=chain + top * level, scale_y=s.one,
+                    add=0, scale_add=s.one, out=Y,
+                )  # fmt: skip
             for i in range(max(top, 1) - 1, -1, -1):  # Up again: Y = alpha Abar Y + B_r V_i, at last with Eq. (18).
                 r = k - i // T
                 out = other if i > 0 else H_after
@@ -297,53 +221,20 @@ def forward(constants: Constants) -> CFunction:
                 if p.affinity != EDGES:
                     values, scale = p.G, s.rest if i > 0 else s.lam_rest
                 c = steps.aggregate(
-                    c,
-                    rows,
-                    parts,
-                    D,
-                    L,
-                    H,
-                    A,
-                    x=context,
-                    scale_x=scale_Y,
-                    values=values,
-                    y=V,
-                    scale_y=scale,
-                    add=add,
-                    scale_add=s.keep,
-                    out=out,
-                )
+                    c, rows, parts, D, L, H, A, x=context, scale_x=scale_Y, values=values, y=V, scale_y=scale,
+                    add=add, scale_add=s.keep, out=out,
+                )  # fmt: skip
                 if p.affinity == FULL:  # xi H (H^T V_i)
                     X, M = p.hidden + (r - 1) * level, p.grams + (_steps_before(p, k) + i) * 2 * p.small
                     c = steps.gram(c, parts, D, L, H, p.nodes, p.height, x=X, y=V, channels=p.channels, out=p.blocks)
                     c = steps.sum_gram(
-                        c,
-                        D,
-                        H,
-                        p.nodes,
-                        p.height,
-                        blocks=p.blocks,
-                        channels=p.channels,
-                        out=M,
+                        c, D, H, p.nodes, p.height, blocks=p.blocks, channels=p.channels, out=M,
                         transpose=M + p.small,
-                    )
+                    )  # fmt: skip
                     c = steps.add_gram_product(
-                        c,
-                        rows,
-                        parts,
-                        D,
-                        L,
-                        H,
-                        x=X,
-                        gram=M,
-                        channels=p.channels,
-                        scale=scale_Q,
-                        out=out,
-                        y=0,
-                        dots=0,
-                        dots_level=0,
-                        level=0,
-                    )
+                        c, rows, parts, D, L, H, x=X, gram=M, channels=p.channels, scale=scale_Q, out=out, y=0,
+                        dots=0, dots_level=0, level=0,
+                    )  # fmt: skip
                 Y, other = out, Y
         if p.out:
             steps.from_rows(c, rows, parts, D, L, H, rows=p.H, channels=p.channels, nodes=p.order, out=p.out)
@@ -373,41 +264,16 @@ def backward(constants: Constants) -> CFunction:
             # With one product alone it costs more to bring dG into the order of the rows than to read Z for it.
             c = steps.inner(c, rows, parts, D, L, H, A, x=p.dH, y=Z, scale=s.lam, add=0, scale_add=s.one, out=p.dG)
             c = steps.aggregate(
-                c,
-                columns,
-                parts,
-                D,
-                L,
-                H,
-                A,
-                x=0,
-                scale_x=s.one,
-                values=p.G,
-                y=p.dH,
-                scale_y=s.lam,
-                add=p.dH,
-                scale_add=s.keep,
-                out=p.dZ,
-            )
+                c, columns, parts, D, L, H, A, x=0, scale_x=s.one, values=p.G, y=p.dH, scale_y=s.lam, add=p.dH,
+                scale_add=s.keep, out=p.dZ,
+            )  # fmt: skip
         dH = p.dH
         for k in range(K, 0, -1):
             # H_k = lam Y_0 + (1 - lam) Z.
             c = steps.split(
-                c,
-                rows,
-                parts,
-                D,
-                L,
-                H,
-                x=dH,
-                scale_one=s.lam,
-                one=p.D,
-                scale_other=s.keep,
-                other=p.dZ,
-                adds=k < K,
-                dots=p.dot_Z,
-                y=Z,
-            )
+                c, rows, parts, D, L, H, x=dH, scale_one=s.lam, one=p.D, scale_other=s.keep, other=p.dZ, adds=k < K,
+                dots=p.dot_Z, y=Z,
+            )  # fmt: skip
             V_0, chain, dV_0 = Z, Z, p.dZ
             if p.feedback:
                 V_0, chain, dV_0 = p.hidden + (k - 1) * level, Z + _steps_before(p, k) * level, p.dV
@@ -429,27 +295,10 @@ def backward(constants: Constants) -> CFunction:
                         values, scale = p.B + (r - 1) * p.matrix, s.one
                         products = p.dB + (r - 1) * p.matrix
                 c = steps.aggregate_inner(
-                    c,
-                    columns,
-                    parts,
-                    D,
-                    L,
-                    P,
-                    H,
-                    A,
-                    x=X,
-                    scale_x=s.alpha,
-                    y=V,
-                    values=values,
-                    scale_values=scale,
-                    add=add,
-                    out=out,
-                    out_values=dV,
-                    products=products,
-                    dots=p.dot_terms,
-                    dots_level=p.dot_levels,
+                    c, columns, parts, D, L, P, H, A, x=X, scale_x=s.alpha, y=V, values=values, scale_values=scale,
+                    add=add, out=out, out_values=dV, products=products, dots=p.dot_terms, dots_level=p.dot_levels,
                     level=p.levels + i * vector,
-                )
+                )  # fmt: skip
                 if p.affinity == FULL and (goes_on or not p.has_context):
                     # Of xi h M with M = h^T V and N = h^T D: dV = xi h N and dh = xi (D M^T + V N^T).
                     h, dh = p.hidden + (r - 1) * level, p.dH_full + (r - 1) * level
@@ -459,16 +308,9 @@ def backward(constants: Constants) -> CFunction:
                     )
                     c = steps.gram(c, parts, D, L, H, p.nodes, p.height, x=h, y=X, channels=p.channels, out=p.blocks)
                     c = steps.sum_gram(
-                        c,
-                        D,
-                        H,
-                        p.nodes,
-                        p.height,
-                        blocks=p.blocks,
-                        channels=p.channels,
-                        out=N,
+                        c, D, H, p.nodes, p.height, blocks=p.blocks, channels=p.channels, out=N,
                         transpose=N + p.small,
-                    )
+                    )  # fmt: skip
                     for term in range(3):
                         x, small, target, dots = h, N, dV, p.dot_terms
                         if term == 1:
@@ -476,43 +318,17 @@ def backward(constants: Constants) -> CFunction:
                         elif term == 2:
                             x, small, target, dots = V, N + p.small, dh, 0
                         c = steps.add_gram_product(
-                            c,
-                            rows,
-                            parts,
-                            D,
-                            L,
-                            H,
-                            x=x,
-                            gram=small,
-                            channels=p.channels,
-                            scale=s.xi,
-                            out=target,
-                            y=V,
-                            dots=dots,
-                            dots_level=p.dot_levels,
-                            level=p.levels + i * vector,
-                        )
+                            c, rows, parts, D, L, H, x=x, gram=small, channels=p.channels, scale=s.xi, out=target,
+                            y=V, dots=dots, dots_level=p.dot_levels, level=p.levels + i * vector,
+                        )  # fmt: skip
                 X, other = other, X
             if p.feedback:
                 for i in range(top, 0, -1):
                     before = p.dV + (i - 1) * level if i > 1 else dV_0
                     c = steps.aggregate(
-                        c,
-                        up,
-                        parts,
-                        D,
-                        L,
-                        H,
-                        A,
-                        x=p.dV + i * level,
-                        scale_x=s.one,
-                        values=0,
-                        y=0,
-                        scale_y=s.one,
-                        add=before,
-                        scale_add=s.one,
-                        out=before,
-                    )
+                        c, up, parts, D, L, H, A, x=p.dV + i * level, scale_x=s.one, values=0, y=0, scale_y=s.one,
+                        add=before, scale_add=s.one, out=before,
+                    )  # fmt: skip
                 dH = dV_0
             if p.affinity == FULL:
                 dH = p.dH_full + (k - 1) * level
@@ -521,100 +337,35 @@ def backward(constants: Constants) -> CFunction:
                 if p.by_rows:
                     c = steps.place(c, columns, D, H, values=dB, entries=columns.order, out=p.by_rows)
                 c = steps.aggregate_both(
-                    c,
-                    columns,
-                    parts,
-                    D,
-                    L,
-                    H,
-                    A,
-                    values=dB,
-                    y=p.hidden + (k - 1) * level,
-                    scale=s.xi,
-                    add=add,
-                    out=p.dH,
-                    dots=p.dot_xi,
-                    other=rows,
-                    other_values=p.by_rows,
-                )
+                    c, columns, parts, D, L, H, A, values=dB, y=p.hidden + (k - 1) * level, scale=s.xi, add=add,
+                    out=p.dH, dots=p.dot_xi, other=rows, other_values=p.by_rows,
+                )  # fmt: skip
                 dH = p.dH
         if p.hidden or (K == 0 and p.coefficients):  # Line 5.
             c = steps.split(
-                c,
-                rows,
-                parts,
-                D,
-                L,
-                H,
-                x=dH,
-                scale_one=s.lam,
-                one=p.D,
-                scale_other=s.keep,
-                other=p.dZ,
-                adds=K > 0,
-                dots=p.dot_Z,
-                y=Z,
-            )
+                c, rows, parts, D, L, H, x=dH, scale_one=s.lam, one=p.D, scale_other=s.keep, other=p.dZ, adds=K > 0,
+                dots=p.dot_Z, y=Z,
+            )  # fmt: skip
             c = steps.aggregate_inner(
-                c,
-                columns,
-                parts,
-                D,
-                L,
-                P,
-                H,
-                A,
-                x=p.D,
-                scale_x=s.one,
-                y=Z,
-                values=p.G,
-                scale_values=s.one,
-                add=p.dZ,
-                out=0,
-                out_values=p.dZ,
-                products=p.direct,
-                dots=p.dot_terms,
-                dots_level=p.dot_levels,
+                c, columns, parts, D, L, P, H, A, x=p.D, scale_x=s.one, y=Z, values=p.G, scale_values=s.one,
+                add=p.dZ, out=0, out_values=p.dZ, products=p.direct, dots=p.dot_terms, dots_level=p.dot_levels,
                 level=p.levels,
-            )
+            )  # fmt: skip
         if p.has_context and not p.feedback:
             for i in range(K * T, 0, -1):
                 before = p.dV + (i - 1) * level if i > 1 else p.dZ
                 c = steps.aggregate(
-                    c,
-                    up,
-                    parts,
-                    D,
-                    L,
-                    H,
-                    A,
-                    x=p.dV + i * level,
-                    scale_x=s.one,
-                    values=0,
-                    y=0,
-                    scale_y=s.one,
-                    add=before,
-                    scale_add=s.one,
-                    out=before,
-                )
+                    c, up, parts, D, L, H, A, x=p.dV + i * level, scale_x=s.one, values=0, y=0, scale_y=s.one,
+                    add=before, scale_add=s.one, out=before,
+                )  # fmt: skip
         if p.direct:
             at_rounds = min(K, 1)
             if p.affinity == EDGES:
                 at_rounds = K
             c = steps.attention_gradient(
-                c,
-                columns,
-                D,
-                H,
-                direct=p.direct,
-                by_rounds=p.dB,
-                rounds=at_rounds,
-                distance=(rows.last + 1) * H,
-                scale=s.rest,
-                G=p.G,
-                out=p.dG,
-                dots=p.dot_G,
-            )
+                c, columns, D, H, direct=p.direct, by_rounds=p.dB, rounds=at_rounds, distance=(rows.last + 1) * H,
+                scale=s.rest, G=p.G, out=p.dG, dots=p.dot_G,
+            )  # fmt: skip
         if p.dG_given:
             c = steps.place(c, rows, D, H, values=p.dG, entries=p.entries, out=p.dG_given)
         if p.out:

@@ -150,23 +150,10 @@ def _plan(
 
 
 def _forward(
-    graph: list[Tensor],
-    Z: Tensor,
-    G: Tensor | None,
-    dst: Tensor | None,
-    src: Tensor | None,
-    seed: Tensor | None,
-    alpha: Tensor | None,
-    lam: Tensor,
-    xi: Tensor | None,
-    p: float,
-    slope: float,
-    K: int,
-    T: int,
-    full: bool,
-    feedback: bool,
-    walks: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    graph: list[Tensor], Z: Tensor, G: Tensor | None, dst: Tensor | None, src: Tensor | None, seed: Tensor | None,
+    alpha: Tensor | None, lam: Tensor, xi: Tensor | None, p: float, slope: float, K: int, T: int, full: bool,
+    feedback: bool, walks: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """The features, and what the gradient needs: the plan's memory, G, G before dropout, and the logits."""
     from cagat.diffusion.plan import AttentionWeights
 
@@ -201,35 +188,17 @@ def _(graph: list[Tensor], Z: Tensor, G: Tensor | None, *others: Any) -> tuple[T
         return H, *(Z.new_empty(0) for _ in range(4))
     entries, heads = graph[1].size(0), plan.layout.padded_heads
     return (
-        H,
-        Z.new_empty(plan.kept_elements),
-        Z.new_empty(entries, heads),
+        H, Z.new_empty(plan.kept_elements), Z.new_empty(entries, heads),
         Z.new_empty(entries, heads) if G is None and p > 0 else Z.new_empty(0),
         Z.new_empty(2, Z.size(0), heads) if G is None else Z.new_empty(0),
-    )
+    )  # fmt: skip
 
 
 def _gradients(
-    graph: list[Tensor],
-    Z: Tensor,
-    G: Tensor | None,
-    dst: Tensor | None,
-    src: Tensor | None,
-    seed: Tensor | None,
-    alpha: Tensor | None,
-    lam: Tensor,
-    xi: Tensor | None,
-    p: float,
-    slope: float,
-    K: int,
-    T: int,
-    full: bool,
-    feedback: bool,
-    walks: bool,
-    learns: bool,
-    kept: list[Tensor],
-    grad: Tensor,
-) -> list[Tensor]:
+    graph: list[Tensor], Z: Tensor, G: Tensor | None, dst: Tensor | None, src: Tensor | None, seed: Tensor | None,
+    alpha: Tensor | None, lam: Tensor, xi: Tensor | None, p: float, slope: float, K: int, T: int, full: bool,
+    feedback: bool, walks: bool, learns: bool, kept: list[Tensor], grad: Tensor,
+) -> list[Tensor]:  # fmt: skip
     """The gradients at Z, at G or at both weights, and at the coefficients if they are learnt; not differentiable."""
     from cagat.diffusion.plan import AttentionWeights
 

@@ -75,13 +75,9 @@ class Plan(NamedTuple):
 
     @classmethod
     def reduced(
-        cls,
-        order: LocalOrder,
-        weights: tuple[Tensor, Tensor],
-        layout: RowLayout,
-        coefficients: tuple[Tensor | None, Tensor, Tensor | None],
-        switches: tuple[int, int, bool, bool, bool],
-    ) -> "Plan":
+        cls, order: LocalOrder, weights: tuple[Tensor, Tensor], layout: RowLayout,
+        coefficients: tuple[Tensor | None, Tensor, Tensor | None], switches: tuple[int, int, bool, bool, bool],
+    ) -> "Plan":  # fmt: skip
         """The plan of K rounds of T steps, given whether affinity is full, whether there is feedback, and a walk."""
         (alpha, lam, xi), (rounds, steps, full, feedback, walks) = coefficients, switches
         if rounds * steps == 0:  # S stays G.
@@ -251,17 +247,10 @@ class Plan(NamedTuple):
         Z = None if Z is None else self.lay_out(Z, kept.chain[0])
         Y = self._scratch(2, *self._level) if self.alpha is not None else None
         arguments = fused.Forward(
-            **self._numbers(),
-            Z=address(Z),
-            given=address(None if given is None else self.layout.values(given)),
-            G=address(G),
-            **_addresses(kept, passes),
-            Y=address(Y),
-            other_Y=address(None if Y is None else Y[1]),
-            blocks=address(self._gram_blocks()),
-            H=address(H),
-            out=address(out) if self.layout.is_exact else 0,
-        )
+            **self._numbers(), Z=address(Z), given=address(None if given is None else self.layout.values(given)),
+            G=address(G), **_addresses(kept, passes), Y=address(Y), other_Y=address(None if Y is None else Y[1]),
+            blocks=address(self._gram_blocks()), H=address(H), out=address(out) if self.layout.is_exact else 0,
+        )  # fmt: skip
         most = 4 + 3 * self.rounds + 5 * max(self.rounds, self._steps_of_all_rounds)
         passes.run(fused.forward, (*arguments, *self._scales(passes)), most)
         return self.returned(out, H)
@@ -288,32 +277,17 @@ class Plan(NamedTuple):
         dot = [0] * 5 if dots is None else [address(part) for part in dots]
         is_asymmetric = self.affinity == EDGES and not self.order.pattern.is_symmetric
         arguments = fused.Backward(
-            **self._numbers(),
-            G=address(G),
-            **_addresses(kept, passes),
-            grad=address(given),
-            dH=address(dH),
-            dH_full=address(self._scratch(rounds, *level).zero_() if self.affinity == FULL else None),
-            D=address(D),
-            other_D=address(None if D is None else D[1]),
-            dV=address(self._scratch(depth + 1, *level)),
-            dZ=address(dZ),
-            direct=address(self.matrix().zero_() if has_products else None),
+            **self._numbers(), G=address(G), **_addresses(kept, passes), grad=address(given), dH=address(dH),
+            dH_full=address(self._scratch(rounds, *level).zero_() if self.affinity == FULL else None), D=address(D),
+            other_D=address(None if D is None else D[1]), dV=address(self._scratch(depth + 1, *level)),
+            dZ=address(dZ), direct=address(self.matrix().zero_() if has_products else None),
             dB=address(self.matrix(at_rounds).zero_() if rounds > 0 else None),
-            by_rows=address(self.matrix() if is_asymmetric else None),
-            dG=address(dG),
-            dG_given=address(dG_given),
-            d_grams=address(d_grams),
-            blocks=address(self._gram_blocks()),
-            out=address(out) if self.layout.is_exact else 0,
-            coefficients=len(dot) if learns else 0,
-            dot_terms=dot[0],
-            dot_levels=dot[1],
-            dot_Z=dot[2],
-            dot_G=dot[3],
-            dot_xi=dot[4],
+            by_rows=address(self.matrix() if is_asymmetric else None), dG=address(dG), dG_given=address(dG_given),
+            d_grams=address(d_grams), blocks=address(self._gram_blocks()),
+            out=address(out) if self.layout.is_exact else 0, coefficients=len(dot) if learns else 0,
+            dot_terms=dot[0], dot_levels=dot[1], dot_Z=dot[2], dot_G=dot[3], dot_xi=dot[4],
             levels=passes.scales(*map(float, range(depth + 1)))[0] if learns else 0,
-        )
+        )  # fmt: skip
         most = 9 + 4 * rounds + 6 * (self._steps_of_all_rounds + rounds) + depth
         passes.run(fused.backward, (*arguments, *self._scales(passes)), most)
         coefficients = None if dots is None else self._coefficient_gradients(dots, kept.grams, d_grams)
@@ -370,25 +344,16 @@ class AttentionWeights(NamedTuple):
         return self._dropped(plan, softmax), softmax, logits
 
     def backward(
-        self,
-        plan: Plan,
-        passes: RowPasses,
-        kept: tuple[Tensor, Tensor, Tensor],
-        V: Tensor,
-        dV: Tensor,
-        dG: Tensor,
-    ) -> tuple[Tensor, Tensor, Tensor]:
+        self, plan: Plan, passes: RowPasses, kept: tuple[Tensor, Tensor, Tensor], V: Tensor, dV: Tensor, dG: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
         """The gradients at Z and at both weights, given those at the rows and at G."""
         G, softmax, logits = kept
         dG = self._dropped(plan, dG) if self.p > 0 else dG
         out, at_nodes = plan.features(), plan.vectors()
         arguments = self._arguments(plan, passes, None, dV, logits, softmax if self.p > 0 else G)._replace(
-            grad=passes.address(dG),
-            grad_logit=passes.address(plan.matrix()),
-            grad_dst=passes.address(at_nodes),
-            grad_src=passes.address(at_nodes[1]),
-            out=passes.address(out) if plan.layout.is_exact else 0,
-        )
+            grad=passes.address(dG), grad_logit=passes.address(plan.matrix()), grad_dst=passes.address(at_nodes),
+            grad_src=passes.address(at_nodes[1]), out=passes.address(out) if plan.layout.is_exact else 0,
+        )  # fmt: skip
         passes.run(attend_backward, arguments, steps=4)
         # Of all products of a channel of one head with another head's gradient, those with its own. With the short side
         # first they take a quarter of the time.
@@ -406,17 +371,10 @@ class AttentionWeights(NamedTuple):
         weights = (passes.address(plan.layout.rows(weight).contiguous()) for weight in (self.dst, self.src))
         att_dst, att_src = weights
         return Attend(
-            channels=plan.layout.channels,
-            order=plan.order.nodes.data_ptr(),
-            Z=passes.address(Z),
-            rows=passes.address(rows),
-            att_dst=att_dst,
-            att_src=att_src,
-            slope=passes.scales(self.slope)[0],
-            dst=passes.address(logits),
-            src=passes.address(logits[1]),
-            softmax=passes.address(softmax),
-        )
+            channels=plan.layout.channels, order=plan.order.nodes.data_ptr(), Z=passes.address(Z),
+            rows=passes.address(rows), att_dst=att_dst, att_src=att_src, slope=passes.scales(self.slope)[0],
+            dst=passes.address(logits), src=passes.address(logits[1]), softmax=passes.address(softmax),
+        )  # fmt: skip
 
     def _dropped(self, plan: Plan, values: Tensor) -> Tensor:
         """Values at the entries, dropped as they would be in the order of the given graph."""

@@ -169,22 +169,9 @@ def _aggregate(constants: Constants) -> CFunction:
             side = unpack(address, COLUMNS, Side)
         parts = unpack(address, PARTS, Parts)
         steps.aggregate(
-            p.counters,
-            side,
-            parts,
-            D,
-            L,
-            H,
-            A,
-            x=p.x,
-            scale_x=p.scale,
-            values=p.values,
-            y=p.y,
-            scale_y=p.scale,
-            add=p.add,
-            scale_add=p.scale_add,
-            out=p.out,
-        )
+            p.counters, side, parts, D, L, H, A, x=p.x, scale_x=p.scale, values=p.values, y=p.y, scale_y=p.scale,
+            add=p.add, scale_add=p.scale_add, out=p.out,
+        )  # fmt: skip
 
     return compiled_for_c(aggregate)
 
@@ -210,48 +197,24 @@ def _softmax_backward(constants: Constants) -> CFunction:
         rows = unpack(address, 0, Side)
         columns = unpack(address, COLUMNS, Side)
         c = steps.softmax_backward(
-            p.counters,
-            rows,
-            D,
-            H,
-            A,
-            dst=p.dst,
-            src=p.src,
-            edge=p.edge,
-            slope=p.slope,
-            softmax=p.softmax,
-            grad=p.grad,
-            grad_logit=p.grad_logit,
-            grad_dst=p.grad_dst,
-        )
+            p.counters, rows, D, H, A, dst=p.dst, src=p.src, edge=p.edge, slope=p.slope, softmax=p.softmax,
+            grad=p.grad, grad_logit=p.grad_logit, grad_dst=p.grad_dst,
+        )  # fmt: skip
         steps.sums(c, columns, D, H, A, values=p.grad_logit, out=p.grad_src)
 
     return compiled_for_c(softmax_backward)
 
 
 def aggregate(
-    passes: RowPasses,
-    x: Tensor,
-    out: Tensor,
-    *,
-    values: Tensor | None = None,
-    scale: float = 1.0,
-    add: Tensor | None = None,
-    scale_add: float = 1.0,
-    transpose: bool = False,
-) -> None:
+    passes: RowPasses, x: Tensor, out: Tensor, *, values: Tensor | None = None, scale: float = 1.0,
+    add: Tensor | None = None, scale_add: float = 1.0, transpose: bool = False,
+) -> None:  # fmt: skip
     """``out = scale M x + scale_add add``, where M has the given values, or else the weights of the passes."""
     is_shared, place, (by_product, by_add) = values is None, passes.address(x), passes.scales(scale, scale_add)
     arguments = _Aggregate(
-        transpose=transpose,
-        scale=by_product,
-        scale_add=by_add,
-        x=place if is_shared else 0,
-        values=passes.address(values),
-        y=0 if is_shared else place,
-        add=passes.address(add),
-        out=passes.address(out),
-    )
+        transpose=transpose, scale=by_product, scale_add=by_add, x=place if is_shared else 0,
+        values=passes.address(values), y=0 if is_shared else place, add=passes.address(add), out=passes.address(out),
+    )  # fmt: skip
     passes.run(_aggregate, arguments)
 
 
@@ -265,27 +228,15 @@ def softmax(
 
 
 def softmax_backward(
-    pattern: CSRPattern,
-    layout: RowLayout,
-    dst: Tensor,
-    src: Tensor,
-    edge: Tensor | None,
-    slope: float,
-    softmax: Tensor,
-    grad: Tensor,
-    grad_logit: Tensor,
-    grad_dst: Tensor,
-    grad_src: Tensor,
-) -> None:
+    pattern: CSRPattern, layout: RowLayout, dst: Tensor, src: Tensor, edge: Tensor | None, slope: float,
+    softmax: Tensor, grad: Tensor, grad_logit: Tensor, grad_dst: Tensor, grad_src: Tensor,
+) -> None:  # fmt: skip
     """The gradients of :func:`softmax` at the logits of the entries, at ``dst`` and at ``src``."""
     passes = RowPasses(pattern, None, layout)
     arguments = _softmax_arguments(passes, dst, src, edge, slope)._replace(
-        softmax=passes.address(softmax),
-        grad=passes.address(grad),
-        grad_logit=passes.address(grad_logit),
-        grad_dst=passes.address(grad_dst),
-        grad_src=passes.address(grad_src),
-    )
+        softmax=passes.address(softmax), grad=passes.address(grad), grad_logit=passes.address(grad_logit),
+        grad_dst=passes.address(grad_dst), grad_src=passes.address(grad_src),
+    )  # fmt: skip
     passes.run(_softmax_backward, arguments, steps=2)
 
 
@@ -344,20 +295,9 @@ def attend_backward(constants: Constants) -> CFunction:
         parts = unpack(address, PARTS, Parts)
         p = unpack(address, OWN, Attend)
         c = steps.softmax_backward(
-            p.counters,
-            side,
-            D,
-            H,
-            A,
-            dst=p.dst,
-            src=p.src,
-            edge=0,
-            slope=p.slope,
-            softmax=p.softmax,
-            grad=p.grad,
-            grad_logit=p.grad_logit,
-            grad_dst=p.grad_dst,
-        )
+            p.counters, side, D, H, A, dst=p.dst, src=p.src, edge=0, slope=p.slope, softmax=p.softmax, grad=p.grad,
+            grad_logit=p.grad_logit, grad_dst=p.grad_dst,
+        )  # fmt: skip
         c = steps.sums(c, columns, D, H, A, values=p.grad_logit, out=p.grad_src)
         c = steps.add_logits(
             c, side, parts, D, L, H, dst=p.grad_dst, src=p.grad_src, att_dst=p.att_dst, att_src=p.att_src, out=p.rows

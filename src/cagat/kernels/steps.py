@@ -104,22 +104,9 @@ def _place(parts: Any, piece: int, L: int, P: int) -> Any:
 
 @step
 def aggregate(
-    counters: int,
-    side: Any,
-    parts: Any,
-    D: Any,
-    L: int,
-    H: int,
-    A: int,
-    x: int,
-    scale_x: int,
-    values: int,
-    y: int,
-    scale_y: int,
-    add: int,
-    scale_add: int,
-    out: int,
-) -> int:
+    counters: int, side: Any, parts: Any, D: Any, L: int, H: int, A: int, x: int, scale_x: int, values: int, y: int,
+    scale_y: int, add: int, scale_add: int, out: int,
+) -> int:  # fmt: skip
     """``out[i] = sum_e (scale_x weight[e] x[j] + scale_y values[e] y[j]) + scale_add add[i]``; x or values may be 0."""
     rowptr, col, order, weight, last = side.rowptr, side.col, side.order, side.weight, side.last
     block = _take(counters)
@@ -162,22 +149,9 @@ def aggregate(
 
 @step
 def aggregate_twice(
-    counters: int,
-    side: Any,
-    parts: Any,
-    D: Any,
-    L: int,
-    P: int,
-    H: int,
-    A: int,
-    x: int,
-    values: int,
-    scale_values: int,
-    add: int,
-    scale_add: int,
-    out: int,
-    out_values: int,
-) -> int:
+    counters: int, side: Any, parts: Any, D: Any, L: int, P: int, H: int, A: int, x: int, values: int,
+    scale_values: int, add: int, scale_add: int, out: int, out_values: int,
+) -> int:  # fmt: skip
     """``out[i] = sum_e weight[e] x[j]``, ``out_values[i] = scale_values sum_e values[e] x[j] + scale_add add[i]``."""
     rowptr, col, weight, last = side.rowptr, side.col, side.weight, side.last
     block = _take(counters)
@@ -204,27 +178,10 @@ def aggregate_twice(
 
 @step
 def aggregate_inner(
-    counters: int,
-    side: Any,
-    parts: Any,
-    D: Any,
-    L: int,
-    P: int,
-    H: int,
-    A: int,
-    x: int,
-    scale_x: int,
-    y: int,
-    values: int,
-    scale_values: int,
-    add: int,
-    out: int,
-    out_values: int,
-    products: int,
-    dots: int,
-    dots_level: int,
+    counters: int, side: Any, parts: Any, D: Any, L: int, P: int, H: int, A: int, x: int, scale_x: int, y: int,
+    values: int, scale_values: int, add: int, out: int, out_values: int, products: int, dots: int, dots_level: int,
     level: int,
-) -> int:
+) -> int:  # fmt: skip
     """The gradient of a product, reading x once.
 
     ``out[i] = scale_x sum_e weight[e] x[j]``, if it is wanted, ``out_values[i] = own + add[i]`` with
@@ -271,22 +228,9 @@ def aggregate_inner(
 
 @step
 def aggregate_both(
-    counters: int,
-    side: Any,
-    parts: Any,
-    D: Any,
-    L: int,
-    H: int,
-    A: int,
-    values: int,
-    y: int,
-    scale: int,
-    add: int,
-    out: int,
-    dots: int,
-    other: Any,
-    other_values: int,
-) -> int:
+    counters: int, side: Any, parts: Any, D: Any, L: int, H: int, A: int, values: int, y: int, scale: int, add: int,
+    out: int, dots: int, other: Any, other_values: int,
+) -> int:  # fmt: skip
     """``out = scale ([values] + [values]^T) y + add``, and ``dots[i] += <the sum, y[i]>`` if they are wanted.
 
     The side is that of the transpose, and so is the order of the values. If the pattern is not symmetric, the other
@@ -327,20 +271,9 @@ def aggregate_both(
 
 @step
 def inner(
-    counters: int,
-    side: Any,
-    parts: Any,
-    D: Any,
-    L: int,
-    H: int,
-    A: int,
-    x: int,
-    y: int,
-    scale: int,
-    add: int,
-    scale_add: int,
-    out: int,
-) -> int:
+    counters: int, side: Any, parts: Any, D: Any, L: int, H: int, A: int, x: int, y: int, scale: int, add: int,
+    scale_add: int, out: int,
+) -> int:  # fmt: skip
     """``out[e] = scale <x[i], y[j]> + scale_add add[e]``, for each head."""
     rowptr, col, last = side.rowptr, side.col, side.last
     block = _take(counters)
@@ -373,21 +306,9 @@ def inner(
 
 @step
 def split(
-    counters: int,
-    side: Any,
-    parts: Any,
-    D: Any,
-    L: int,
-    H: int,
-    x: int,
-    scale_one: int,
-    one: int,
-    scale_other: int,
-    other: int,
-    adds: bool,
-    dots: int,
-    y: int,
-) -> int:
+    counters: int, side: Any, parts: Any, D: Any, L: int, H: int, x: int, scale_one: int, one: int, scale_other: int,
+    other: int, adds: bool, dots: int, y: int,
+) -> int:  # fmt: skip
     """``one[i] = scale_one x[i]``, ``other[i] = scale_other x[i]`` or added to it, and ``dots[i] += <x[i], y[i]>``."""
     block = _take(counters)
     while block < side.blocks:
@@ -464,19 +385,9 @@ def place(counters: int, side: Any, D: Any, H: int, values: int, entries: int, o
 
 @step
 def attention_gradient(
-    counters: int,
-    side: Any,
-    D: Any,
-    H: int,
-    direct: int,
-    by_rounds: int,
-    rounds: int,
-    distance: int,
-    scale: int,
-    G: int,
-    out: int,
-    dots: int,
-) -> int:
+    counters: int, side: Any, D: Any, H: int, direct: int, by_rounds: int, rounds: int, distance: int, scale: int,
+    G: int, out: int, dots: int,
+) -> int:  # fmt: skip
     """``out[order[e]] = direct[e] + scale b`` with b the sum of ``by_rounds`` over the rounds.
 
     And ``dots[i] += b G[order[e]]``, if they are wanted. The rounds' values are ``distance`` numbers apart.
@@ -510,18 +421,9 @@ def _logit(side: Any, own: Any, e: int, src: int, edge: int, D: Any, H: int, A: 
 
 @step
 def logits(
-    counters: int,
-    side: Any,
-    parts: Any,
-    D: Any,
-    L: int,
-    H: int,
-    x: int,
-    att_dst: int,
-    att_src: int,
-    dst: int,
+    counters: int, side: Any, parts: Any, D: Any, L: int, H: int, x: int, att_dst: int, att_src: int, dst: int,
     src: int,
-) -> int:
+) -> int:  # fmt: skip
     """``dst[i] = <x[i], att_dst>`` and ``src[i] = <x[i], att_src>``, for each head; the weights are rows."""
     block = _take(counters)
     while block < side.blocks:
@@ -539,18 +441,9 @@ def logits(
 
 @step
 def add_logits(
-    counters: int,
-    side: Any,
-    parts: Any,
-    D: Any,
-    L: int,
-    H: int,
-    dst: int,
-    src: int,
-    att_dst: int,
-    att_src: int,
+    counters: int, side: Any, parts: Any, D: Any, L: int, H: int, dst: int, src: int, att_dst: int, att_src: int,
     out: int,
-) -> int:
+) -> int:  # fmt: skip
     """The transpose of :func:`logits`: ``out[i] += dst[i] att_dst + src[i] att_src``."""
     block = _take(counters)
     while block < side.blocks:
@@ -594,20 +487,9 @@ def softmax(
 
 @step
 def softmax_backward(
-    counters: int,
-    side: Any,
-    D: Any,
-    H: int,
-    A: int,
-    dst: int,
-    src: int,
-    edge: int,
-    slope: int,
-    softmax: int,
-    grad: int,
-    grad_logit: int,
-    grad_dst: int,
-) -> int:
+    counters: int, side: Any, D: Any, H: int, A: int, dst: int, src: int, edge: int, slope: int, softmax: int,
+    grad: int, grad_logit: int, grad_dst: int,
+) -> int:  # fmt: skip
     """``grad_logit[e]``, the gradient at the logits before LeakyReLU, and ``grad_dst[i]``, its sum."""
     block = _take(counters)
     while block < side.blocks:
@@ -687,22 +569,9 @@ def sum_gram(
 
 @step
 def add_gram_product(
-    counters: int,
-    side: Any,
-    parts: Any,
-    D: Any,
-    L: int,
-    H: int,
-    x: int,
-    gram: int,
-    channels: int,
-    scale: int,
-    out: int,
-    y: int,
-    dots: int,
-    dots_level: int,
-    level: int,
-) -> int:
+    counters: int, side: Any, parts: Any, D: Any, L: int, H: int, x: int, gram: int, channels: int, scale: int,
+    out: int, y: int, dots: int, dots_level: int, level: int,
+) -> int:  # fmt: skip
     """``out[i] += own`` with ``own = scale sum_c x[i, c] gram[c]``; dots as in :func:`aggregate_inner`."""
     block = _take(counters)
     while block < side.blocks:
