@@ -53,16 +53,7 @@ def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]], metadata: dic
 
 
 def read_tensors(path: Path, *, require_checksum: bool = True) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """Read what :func:`write_tensors` wrote.
-
-    Args:
-        path: The file.
-        require_checksum: Whether to refuse a file without one, which another program wrote; it has no metadata of ours.
-
-    Raises:
-        DamagedFileError: The file cannot be read, or is not what was written.
-        OutOfMemoryError: It is too large.
-    """
+    """Read what :func:`write_tensors` wrote."""
     with _errors_named(path):
         metadata = _checked_metadata(path, require_checksum)
         return safetensors.numpy.load_file(path), metadata

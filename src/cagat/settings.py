@@ -183,14 +183,7 @@ _CALLED_OTHERWISE = {"K": "rounds", "T": "steps", "lambda": "lam", "hidden_chann
 
 @dataclass(frozen=True)
 class FitOptions:
-    """How a model is fitted; the defaults are the paper's, and GAT's where the paper is silent.
-
-    Attributes:
-        lr: Adam's learning rate.
-        weight_decay: Adam's L2 penalty.
-        epochs: The largest number of epochs.
-        patience: How many epochs in a row may pass without a lower validation loss.
-    """
+    """How a model is fitted; the defaults are the paper's, and GAT's where the paper is silent."""
 
     lr: float = 0.005
     weight_decay: float = 5e-4
@@ -253,11 +246,7 @@ SETTINGS: dict[str, Setting] = {name: _declared(name) for name in TrainConfig.mo
 
 
 def checked(name: str, value: Any, owner: str = "") -> Any:
-    """The value as the type that the setting has.
-
-    Raises:
-        ConfigError: There is no such setting, or it cannot have this value. The message begins with ``owner``.
-    """
+    """The value as the type that the setting has."""
     if name not in SETTINGS:
         meant = _CALLED_OTHERWISE.get(name)
         hint = f" Did you mean {meant}?" if meant else nearest(name, SETTINGS)

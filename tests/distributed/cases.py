@@ -114,7 +114,7 @@ def uneven_batches(world: World) -> dict[str, Any]:
         batches = ClusterBatches(inputs, train, 5, 1, seed=0)
         counts = [len(batches.of_epoch(epoch)) for epoch in range(1, EPOCHS + 1)]
         shares.extend([len(range(rank, count, world.size)) for rank in range(world.size)] for count in counts)
-        return DataParallel(model, inputs, train, val, batches, 0, world)
+        return DataParallel(model, inputs, train, val, batches, world)
 
     trainer, losses, _, logits = trained(plan, {"K": 1, "T": 1}, {})
     state = trainer.state_dict()
@@ -122,7 +122,7 @@ def uneven_batches(world: World) -> dict[str, Any]:
     everywhere = world.all_of((losses, [tensor.tolist() for tensor in remembered]))
     _, alone, _, _ = trained(
         lambda model, inputs, train, val: MiniBatches(
-            model, inputs, train, val, ClusterBatches(inputs, train, 5, 1, seed=0), 0
+            model, inputs, train, val, ClusterBatches(inputs, train, 5, 1, seed=0)
         ),
         {"K": 1, "T": 1},
         {},
@@ -141,8 +141,8 @@ def one_batch(world: World) -> dict[str, float]:
     differences = {}
     for name, settings in {"context": {"K": 1, "T": 1}, "no attention": {"lam": 0.0}}.items():
         arguments = (lambda inputs, train: ClusterBatches(inputs, train, 1, 1, seed=0), settings)
-        together = _weights(*arguments, lambda *given: DataParallel(*given, 0, world))
-        alone = _weights(*arguments, lambda *given: MiniBatches(*given, 0))
+        together = _weights(*arguments, lambda *given: DataParallel(*given, world))
+        alone = _weights(*arguments, lambda *given: MiniBatches(*given))
         differences[name] = max(map(_difference, together, alone))
     return differences
 

@@ -19,10 +19,6 @@ def metis_parts(edge_index: Tensor, num_nodes: int, parts: int) -> Tensor:
     """The part of each node, by `METIS <https://doi.org/10.1137/S1064827595287997>`_; none of them is empty.
 
     It is a pure function of the graph. Edges count in both directions.
-
-    Raises:
-        ConfigError: There are more parts than nodes.
-        CagatError: pymetis is not installed.
     """
     if not 1 <= parts <= num_nodes:
         raise ConfigError(f"A graph of {num_nodes} nodes cannot be cut into {parts} parts. Ask for 1 to {num_nodes}.")

@@ -39,13 +39,7 @@ class Traffic:
 
 @dataclass
 class World:
-    """All processes that train one model, seen from one of them; alone, it is a world of one.
-
-    Attributes:
-        rank: The number of this process.
-        size: The number of processes.
-        traffic: What this process has handed over so far.
-    """
+    """All processes that train one model, seen from one of them; alone, it is a world of one."""
 
     rank: int = 0
     size: int = 1
@@ -162,11 +156,9 @@ class World:
         padded[: rows.size(0)] = rows
         gathered = [torch.empty_like(padded) for _ in counts] if self.is_first else None
         dist.gather(padded, gathered, dst=0)
-        return (
-            None
-            if gathered is None
-            else torch.cat([part[:count] for part, count in zip(gathered, counts, strict=True)])
-        )
+        if gathered is None:
+            return None
+        return torch.cat([part[:count] for part, count in zip(gathered, counts, strict=True)])
 
 
 def _bytes_tensor(content: bytes) -> Tensor:

@@ -19,10 +19,7 @@ STANDARD = "standard"  # The scaling of columns; cagat.data.normalize_features h
 class FeatureScaling:
     """Scales rows as :func:`cagat.data.normalize_features` does, or columns to mean 0 and equal variances.
 
-    Args:
-        features: What is fitted to: single precision, dense or CSR. Features that come later get its form.
-        norm: `"l1"`, `"l2"`, `"binary"`, `"none"`, or `"standard"` for columns, whose variances then
-            sum to 1; sparse columns are not centred.
+    `"standard"` is that of columns, whose variances then sum to 1; sparse columns are not centred.
     """
 
     def __init__(self, features: Any, norm: str) -> None:

@@ -91,12 +91,7 @@ def _other_size(what: str, num_nodes: int) -> DatasetError:
 
 
 class Neighbours:
-    """The points that a classifier was fitted to, and who is near to whom in Euclidean distance.
-
-    Args:
-        features: The points, dense or scipy sparse.
-        count: How many neighbours a point is joined to; if there are not as many, to all.
-    """
+    """The points that a classifier was fitted to, and who is near to whom in Euclidean distance."""
 
     def __init__(self, features: Any, count: int) -> None:
         count = min(int(count), features.shape[0] - 1)

@@ -28,17 +28,7 @@ _MAY_CHANGE = {"epochs", "patience", "tensorboard", "data_dir", "dataset"}
 
 
 class Checkpoints:
-    """Saves and loads the state of a run, and knows when it is time to save again.
-
-    Args:
-        directory: Of the run.
-        config: Of the run; what its bits depend on may not change.
-        graph: The digest of what it is trained on.
-
-    Attributes:
-        seconds: How long training had taken at the last checkpoint.
-        epoch: The number of epochs it had done.
-    """
+    """Saves and loads the state of a run, and knows when it is time to save again."""
 
     def __init__(self, directory: RunDirectory, config: TrainConfig, graph: str) -> None:
         self.seconds = 0.0
@@ -72,12 +62,7 @@ class Checkpoints:
         self._took = self._saved_at - started
 
     def load(self, trainer: Trainer) -> bool:
-        """Put a trainer into the state that was saved last, if there is one.
-
-        Raises:
-            RunError: The configuration or the graph is not that of the saved state.
-            DamagedFileError: Neither the last state nor the one before it can be read, or is one of this run.
-        """
+        """Put a trainer into the state that was saved last, if there is one."""
         path, previous = self._directory.checkpoint, self._directory.previous_checkpoint
         if not path.exists() and not previous.exists():
             if self._directory.config.exists():

@@ -28,20 +28,11 @@ def chosen_device(name: str | None) -> str:
 
 
 @contextlib.contextmanager
-def own_random_numbers(device: torch.device) -> Iterator[None]:
-    """Leave the caller's random numbers as they were, whatever is drawn meanwhile."""
-    with torch.random.fork_rng(devices=[] if device.type == "cpu" else [device], device_type=device.type):
-        yield
-
-
-@contextlib.contextmanager
 def computing(threads: int, deterministic: bool) -> Iterator[None]:
     """Compute with so many threads, and then as before.
 
-    Args:
-        threads: For torch and for our kernels.
-        deterministic: Whether results must not depend on the number of threads: torch's own products and sums, whose
-            bits do, then run on one, and our kernels, whose bits do not, on all of them.
+    If deterministic, torch's own products and sums, whose bits depend on the number of threads, run on one, and our
+    kernels, whose bits do not, on all of them.
     """
     before = torch.get_num_threads()
     strict = torch.are_deterministic_algorithms_enabled()

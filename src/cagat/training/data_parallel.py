@@ -18,15 +18,6 @@ class DataParallel(MiniBatches):
 
     It is torch's DistributedDataParallel. Processes may have different numbers of batches: those that are through
     shadow the others until these are, too (``join()``). The first process validates, for all.
-
-    Args:
-        model: The model; its weights become those of the first process.
-        inputs: What the model takes of the whole graph.
-        train: The training nodes and their classes.
-        val: The validation nodes and their classes.
-        batches: The subgraphs, of which each process takes its share.
-        seed: Of the dropout.
-        world: The processes.
     """
 
     # Processes must give up together, and a single loss only one of them knows.
@@ -39,10 +30,9 @@ class DataParallel(MiniBatches):
         train: Labelled,
         val: Labelled,
         batches: Batches,
-        seed: int,
         world: World,
     ) -> None:
-        super().__init__(model, inputs, train, val, batches, seed)
+        super().__init__(model, inputs, train, val, batches)
         self._world = world
         # With lam=0, for one, attention gets no gradient.
         self._network = DistributedDataParallel(model, find_unused_parameters=True) if world.size > 1 else None

@@ -22,12 +22,6 @@ class EpochPlan(ABC):
 
     In each epoch the trainer asks for :meth:`losses`, one at a time. It computes the gradients of a loss, calls
     :meth:`after_backward` and takes a step; after the last step it calls :meth:`after_epoch`, then :meth:`validate`.
-
-    Args:
-        model: The model.
-        inputs: What the model takes: features, edges, and so on.
-        train: The training nodes and their classes.
-        val: The validation nodes and their classes.
     """
 
     loss_is_global = True

@@ -23,16 +23,6 @@ class GraphParallel(EpochPlan):
     Losses, gradients and weights are equal to rounding, dropout included, since its masks depend on the place that a
     node, an edge or a feature has in the whole graph. Products exchange rows of the halo; each step also sums the
     gradients of the weights, which every process has.
-
-    Args:
-        model: The model; its weights become those of the first process.
-        inputs: What the model takes of the whole graph; of it, only the part of this process is kept.
-        train: The training nodes and their classes.
-        val: The validation nodes and their classes.
-        world: The processes.
-
-    Raises:
-        ConfigError: The model has no exact form for nodes in parts.
     """
 
     def __init__(
@@ -144,12 +134,7 @@ def _layers(model: NodeClassifier) -> list[CaGATConv]:
 
 
 class Forecast(NamedTuple):
-    """What one process hands over.
-
-    Attributes:
-        step: In a step of training, forward, backward and the sums of the gradients and of the loss.
-        evaluation: In a forward pass.
-    """
+    """What one process hands over in a step of training (forward, backward, sums) and in a forward pass."""
 
     step: Traffic
     evaluation: Traffic

@@ -20,12 +20,7 @@ _logger = logging.getLogger(__name__)
 
 
 def make_trainer(config: TrainConfig, problem: Problem, device: torch.device, world: World) -> Trainer:
-    """A trainer with fresh weights. All processes must call it.
-
-    Raises:
-        DatasetError: A process has another graph than the first.
-        ConfigError: The model cannot be trained as the configuration says.
-    """
+    """A trainer with fresh weights. All processes must call it."""
     digests = world.all_of(problem.fingerprint())
     for rank, digest in enumerate(digests):
         if digest != digests[0]:
@@ -41,11 +36,7 @@ def make_trainer(config: TrainConfig, problem: Problem, device: torch.device, wo
 def choose_plan(
     config: TrainConfig, model: NodeClassifier, inputs: tuple[Any, ...], train: Labelled, val: Labelled, world: World
 ) -> EpochPlan:
-    """The plan that a configuration asks for.
-
-    Raises:
-        ConfigError: The model cannot be trained so, or there are processes and no word on what each shall do.
-    """
+    """The plan that a configuration asks for."""
     if config.parallel is None and world.size > 1:
         raise ConfigError(
             f"There are {world.size} processes, but no word on how they share the work. Add --parallel graph, or "
@@ -59,8 +50,8 @@ def choose_plan(
         raise ConfigError(f"The model {config.model} has a training of its own, so --batching cannot be had with it.")
     batches = _batches(config, model, inputs, train)
     if config.parallel == "data":
-        return DataParallel(model, inputs, train, val, batches, config.seed, world)
-    return MiniBatches(model, inputs, train, val, batches, config.seed)
+        return DataParallel(model, inputs, train, val, batches, world)
+    return MiniBatches(model, inputs, train, val, batches)
 
 
 def _batches(config: TrainConfig, model: NodeClassifier, inputs: tuple[Any, ...], train: Labelled) -> Batches:

@@ -18,30 +18,19 @@ from cagat.training.epoch_plan import EpochPlan
 
 
 class Batch(NamedTuple):
-    """An induced subgraph: some nodes and all edges between them.
-
-    Attributes:
-        inputs: What the model takes.
-        train: The nodes whose loss is taken, as the subgraph numbers them, and their classes.
-    """
+    """What the model takes of an induced subgraph, and the nodes whose loss is taken, as the subgraph numbers them."""
 
     inputs: tuple[Any, ...]
     train: Labelled
 
 
 class Batches(ABC):
-    """The batches of any epoch, a pure function of its number.
-
-    Args:
-        inputs: What the model takes of the whole graph.
-        train: The training nodes and their classes.
-        seed: Of the order.
-    """
+    """The batches of any epoch, a pure function of its number."""
 
     def __init__(self, inputs: tuple[Any, ...], train: Labelled, seed: int) -> None:
         self._x, self._edge_index, self._weight = inputs
         self._num_nodes = int(self._x.shape[0])
-        self._train, self._seed = train, seed
+        self._train, self.seed = train, seed
 
     @abstractmethod
     def of_epoch(self, epoch: int) -> list[Any]:
@@ -52,7 +41,7 @@ class Batches(ABC):
         """Make a batch."""
 
     def _shuffled(self, count: int, epoch: int) -> Tensor:
-        return torch.randperm(count, generator=torch.Generator().manual_seed(_seed_of(self._seed, epoch)))
+        return torch.randperm(count, generator=torch.Generator().manual_seed(_seed_of(self.seed, epoch)))
 
     def _features(self, nodes: Tensor) -> Tensor | SparseFeatures:
         return self._x.rows(nodes) if isinstance(self._x, SparseFeatures) else self._x[nodes]
@@ -70,13 +59,6 @@ class ClusterBatches(Batches):
 
     After `"Cluster-GCN" <https://arxiv.org/abs/1905.07953>`_: the clusters are METIS's, so that few edges are lost, and
     the edges between the clusters of a batch are kept. A batch without training nodes is left out.
-
-    Args:
-        inputs: What the model takes of the whole graph.
-        train: The training nodes and their classes.
-        clusters: The number of clusters.
-        clusters_per_batch: How many of them make a batch.
-        seed: Of the order.
     """
 
     def __init__(
@@ -132,13 +114,6 @@ class NeighbourhoodBatches(Batches):
 
     If there are as many hops as the model looks far (:meth:`~cagat.models.NodeClassifier.reach`), the logits of the
     seeds are those of the whole graph.
-
-    Args:
-        inputs: What the model takes of the whole graph.
-        train: The training nodes and their classes.
-        hops: How far neighbourhoods reach, along edges in either direction.
-        seeds_per_batch: The number of seeds in a batch.
-        seed: Of the order.
     """
 
     def __init__(self, inputs: tuple[Any, ...], train: Labelled, hops: int, seeds_per_batch: int, seed: int) -> None:
@@ -181,28 +156,13 @@ class MiniBatches(EpochPlan):
 
     Batches and dropout are functions of the seed, the epoch and the number of the batch, so that a run can be resumed
     to the bit.
-
-    Args:
-        model: The model.
-        inputs: What the model takes of the whole graph.
-        train: The training nodes and their classes.
-        val: The validation nodes and their classes.
-        batches: The subgraphs.
-        seed: Of the dropout.
     """
 
     def __init__(
-        self,
-        model: NodeClassifier,
-        inputs: tuple[Any, ...],
-        train: Labelled,
-        val: Labelled,
-        batches: Batches,
-        seed: int,
+        self, model: NodeClassifier, inputs: tuple[Any, ...], train: Labelled, val: Labelled, batches: Batches
     ) -> None:
         super().__init__(model, inputs, train, val)
         self._batches = batches
-        self._seed = seed
 
     def losses(self, epoch: int) -> Iterator[Tensor]:
         """The loss of each batch."""
@@ -211,8 +171,8 @@ class MiniBatches(EpochPlan):
     def _losses(self, network: torch.nn.Module, epoch: int, rank: int = 0, size: int = 1) -> Iterator[Tensor]:
         """The loss of every ``size``-th batch: the share of one of several processes."""
         for number, chosen in list(enumerate(self._batches.of_epoch(epoch)))[rank::size]:
-            (inputs, train) = self._batches.make(chosen)
-            torch.manual_seed(_seed_of(self._seed, epoch, number))
+            inputs, train = self._batches.make(chosen)
+            torch.manual_seed(_seed_of(self._batches.seed, epoch, number))
             yield F.cross_entropy(network(*inputs)[train.nodes], train.classes)
 
 

@@ -143,11 +143,7 @@ def draw_curves(history: list[Epoch], best_epoch: int, path: Path) -> None:
 
 @contextmanager
 def tensorboard_log(directory: Path | None, epochs_done: int) -> Iterator[Callable[[Epoch], None]]:
-    """A function that writes an epoch where TensorBoard finds it, or nowhere; epochs not done yet are forgotten.
-
-    Raises:
-        CagatError: TensorBoard is wanted, but not installed.
-    """
+    """A function that writes an epoch where TensorBoard finds it, or nowhere; epochs not done yet are forgotten."""
     if directory is None:
         yield lambda epoch: None
         return

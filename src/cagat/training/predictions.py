@@ -28,14 +28,7 @@ _NUMBER = r"^[+\-]?[0-9]+(\.[0-9]+)?([eE][+\-]?[0-9]+)?$"
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predicted classes of all nodes of a graph.
-
-    Attributes:
-        nodes: The names of the nodes.
-        classes: The names of the classes.
-        probabilities: Shape `(nodes, classes)`.
-        parts: The part of each node: `train`, `val`, `test`, or nothing.
-    """
+    """Predicted classes of all nodes of a graph."""
 
     nodes: list[str]
     classes: list[str]
@@ -67,12 +60,7 @@ class Predictions:
 
 @dataclass(frozen=True)
 class Embeddings:
-    """The hidden representation of all nodes of a graph.
-
-    Attributes:
-        nodes: The names of the nodes.
-        vectors: Shape `(nodes, units)`.
-    """
+    """The hidden representation of all nodes of a graph."""
 
     nodes: list[str]
     vectors: Tensor
@@ -106,13 +94,7 @@ class ClassScore(NamedTuple):
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How right a model is. This, and nothing before it, looks at the labels of test nodes.
-
-    Attributes:
-        accuracy: The share of right predictions in each part that has nodes.
-        sizes: The number of nodes of each part.
-        classes: The test nodes, class by class.
-    """
+    """How right a model is. This, and nothing before it, looks at the labels of test nodes."""
 
     accuracy: dict[str, float]
     sizes: dict[str, int]

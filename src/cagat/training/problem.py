@@ -24,14 +24,7 @@ DEFAULT_LABELS = 20
 
 @dataclass(frozen=True)
 class Problem:
-    """A graph and the parts of its nodes.
-
-    Attributes:
-        graph: The graph as it was loaded.
-        split: The parts; ``None`` if the graph is only to be labelled.
-        labels: Training nodes per class; ``None`` if the split came with the graph.
-        val_labels: Validation nodes per class; likewise.
-    """
+    """A graph and its split, if it has one; the numbers of labels per class are ``None`` if it came with the graph."""
 
     graph: Data
     split: Split | None
@@ -40,11 +33,7 @@ class Problem:
 
     @classmethod
     def load(cls, config: TrainConfig) -> "Problem":
-        """Load the graph of a configuration, with its split or a drawn one.
-
-        Raises:
-            DatasetError: The graph or the split cannot be had.
-        """
+        """Load the graph of a configuration, with its split or a drawn one."""
         graph = load_graph(config.dataset, config.data_dir)
         asked = config.labels is not None or config.val_labels is not None
         if not asked and hasattr(graph, "train_mask"):
@@ -84,11 +73,7 @@ def graph_digest(graph: Data, *further: Tensor) -> str:
 
 
 def load_graph(dataset: str, data_dir: str | None) -> Data:
-    """Load a graph whose features are sparse if most of them are zero.
-
-    Raises:
-        DatasetError: It cannot be loaded, or has no features.
-    """
+    """Load a graph whose features are sparse if most of them are zero."""
     graph = data.load(dataset, data_dir, sparse=True)
     if graph.x.shape[1] == 0:
         raise DatasetError(f"{dataset}: the graph has no features, and models need some. Give a features table.")
@@ -128,14 +113,6 @@ def with_features(graph: Data, names: list[str] | None, count: int) -> Data:
     """The graph with its features in the order in which a model was trained on them.
 
     Features that have names are found by them; one that no node of the new graph has is 0 everywhere.
-
-    Args:
-        graph: The new graph.
-        names: The names of the features that the model was trained on, if they had any.
-        count: Their number.
-
-    Raises:
-        DatasetError: The graph has a feature that the model does not know; or, without names, another number of them.
     """
     given = list(graph.feature_names)
     if not names or not given:

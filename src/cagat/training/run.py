@@ -14,13 +14,15 @@ from cagat.errors import ConfigError
 from cagat.files import WriteError, atomic_write, disk_errors
 from cagat.settings import TrainConfig
 from cagat.training.checkpoint import Checkpoints
-from cagat.training.compute import chosen_device, computing, own_random_numbers
+from cagat.training.compute import chosen_device, computing
 from cagat.training.config_file import config_text, read_config
 from cagat.training.make_trainer import make_trainer
 from cagat.training.outputs import RunResult, finish, read_result, tensorboard_log, write_outputs
 from cagat.training.problem import Problem
 from cagat.training.run_directory import RunDirectory, RunError, metrics_line
 from cagat.training.trainer import DivergedError, Epoch, Trainer
+
+_HEAD = f"The whole configuration of this run, written by cagat {__version__}; see: cagat train --help"
 
 
 class Run:
@@ -119,11 +121,11 @@ class Run:
             events = self.directory.tensorboard if self.config.tensorboard else None
             with tensorboard_log(events, len(trainer.history)) as log:
                 # Only now, when all that can be refused has been: what has a configuration can be resumed.
-                atomic_write(self.directory.config, _config_text(self.config))
+                atomic_write(self.directory.config, config_text(self.config.values(), (_HEAD,)))
                 result = read_result(self.directory) if trainer.finished else None
                 _share_start(world, trainer, loaded, result is not None)
                 # A run that was killed may have got further than its checkpoint.
-                self.directory.rewrite_metrics(trainer.history)
+                atomic_write(self.directory.metrics, "".join(map(metrics_line, trainer.history)))
                 if result is not None:
                     return result
                 self.directory.result.unlink(missing_ok=True)
@@ -175,12 +177,7 @@ class Run:
 
 
 def join_run(world: World, should_stop: Callable[[], bool] = lambda: False) -> None:
-    """Take part in the :class:`Run` of the first process until it ends; files are left to that.
-
-    Args:
-        world: The processes.
-        should_stop: Asked after each epoch whether all should stop for now.
-    """
+    """Take part in the :class:`Run` of the first process until it ends; files are left to that."""
     config = TrainConfig.from_values(world.share(None) or {})
     with _computing(config, world) as device:
         trainer = make_trainer(config, Problem.load(config), device, world)
@@ -203,7 +200,12 @@ def _computing(config: TrainConfig, world: World) -> Iterator[torch.device]:
     assert config.threads is not None
     assert config.device is not None
     device = torch.device(world.device(config.device))
-    with computing(config.threads, config.deterministic), own_random_numbers(device):
+    gpus = [] if device.type == "cpu" else [device]
+    # The caller's random numbers stay as they were, whatever is drawn meanwhile.
+    with (
+        computing(config.threads, config.deterministic),
+        torch.random.fork_rng(devices=gpus, device_type=device.type),
+    ):
         yield device
 
 
@@ -220,8 +222,3 @@ def _share_start(world: World, trainer: Trainer, loaded: bool = False, is_done: 
 def _wherever_started(dataset: str) -> str:
     """The name of a graph, or its path such that it is found from any directory."""
     return str(Path(dataset).absolute()) if not is_name(dataset) and Path(dataset).exists() else dataset
-
-
-def _config_text(config: TrainConfig) -> str:
-    head = f"The whole configuration of this run, written by cagat {__version__}; see: cagat train --help"
-    return config_text(config.values(), (head,))

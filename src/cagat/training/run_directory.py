@@ -10,7 +10,7 @@ from pathlib import Path
 import filelock
 
 from cagat.errors import CagatError
-from cagat.files import atomic_write, disk_errors, read_bounded, remove_leftovers
+from cagat.files import disk_errors, read_bounded, remove_leftovers
 from cagat.training.trainer import Epoch
 
 _LARGEST_METRICS = 2**26  # Half a million epochs.
@@ -22,11 +22,7 @@ class RunError(CagatError):
 
 
 class RunDirectory:
-    """Where the files of a run are.
-
-    Args:
-        path: The directory; it need not exist yet.
-    """
+    """Where the files of a run are."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -49,11 +45,7 @@ class RunDirectory:
         return (self.config, self.metrics, self.checkpoint, *written_at_the_end)
 
     def require_free(self) -> None:
-        """Raise unless a new run can be put here without overwriting anything.
-
-        Raises:
-            RunError: It names what is there.
-        """
+        """Raise unless a new run can be put here without overwriting anything."""
         if self.config.exists():
             raise RunError(
                 f"{self.path}: holds a run already. Go on with it: cagat train --resume {self.path}. Or choose another "
@@ -64,11 +56,7 @@ class RunDirectory:
                 raise RunError(f"{path}: is there already, and a run would overwrite it. Choose another --out.")
 
     def require_readable(self) -> None:
-        """Raise if an older version wrote the run, whose checkpoints are pickles.
-
-        Raises:
-            RunError: It names the remedy.
-        """
+        """Raise if an older version wrote the run, whose checkpoints are pickles."""
         if (old := self.path / "checkpoint.pt").exists() and not self.checkpoint.exists():
             raise RunError(
                 f"{old}: is from an older version of cagat, whose runs this one cannot read. Use that version, or "
@@ -92,11 +80,7 @@ class RunDirectory:
                         self.path.rmdir()
 
     def history(self) -> list[Epoch]:
-        """The epochs in `metrics.jsonl`; none if there is no such file.
-
-        Raises:
-            RunError: The file is damaged, or cannot be read.
-        """
+        """The epochs in `metrics.jsonl`; none if there is no such file."""
         if not self.metrics.exists():
             return []
         try:
@@ -107,19 +91,10 @@ class RunDirectory:
                 f"{self.metrics}: {reason}. Have it written again from the checkpoint: cagat train --resume {self.path}"
             ) from error
 
-    def rewrite_metrics(self, history: list[Epoch]) -> None:
-        """Make the file of metrics say just this: a run that was killed may have got further than its checkpoint."""
-        atomic_write(self.metrics, "".join(map(metrics_line, history)))
-
 
 @contextlib.contextmanager
 def directory_lock(path: Path) -> Iterator[None]:
-    """Make a directory and keep it for oneself.
-
-    Raises:
-        RunError: Somebody else is at work there.
-        WriteError: It cannot be made.
-    """
+    """Make a directory and keep it for oneself."""
     with disk_errors(path):
         path.mkdir(parents=True, exist_ok=True)
         lock = filelock.FileLock(path / ".lock", timeout=0)

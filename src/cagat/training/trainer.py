@@ -44,12 +44,7 @@ class Trainer:
     It keeps the weights of the lowest validation loss. It is given the labels of the training and of the validation
     nodes only, so it cannot read any other.
 
-    Args:
-        plan: The model, what it is trained on, and how an epoch goes over it.
-        options: How to fit.
-
     Attributes:
-        history: All epochs so far.
         best: The first epoch of the lowest validation loss, if there was any.
         optimizer: Adam, or ``None`` for a model with a closed form.
     """
@@ -81,11 +76,7 @@ class Trainer:
         return len(self.history) >= self.last_epoch
 
     def run_epoch(self) -> Epoch:
-        """Train for one epoch and validate.
-
-        Raises:
-            DivergedError: The loss is infinite or not a number. If it is the training loss, no step was taken with it.
-        """
+        """Train for one epoch and validate."""
         number = len(self.history) + 1
         try:
             loss = self._learn(number)
@@ -150,11 +141,7 @@ class Trainer:
         }
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Go on where :meth:`state_dict` was called: what follows is the same to the bit.
-
-        Raises:
-            ValueError, RuntimeError: It is the state of another model.
-        """
+        """Go on where :meth:`state_dict` was called: what follows is the same to the bit."""
         history, model, best = state["history"], _named(state, "model"), _named(state, "best")
         if history.dtype != torch.float64 or history.shape[1:] != (3,):
             raise ValueError(f"the history has type {history.dtype} and shape {tuple(history.shape)}")

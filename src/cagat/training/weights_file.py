@@ -16,17 +16,7 @@ from cagat.safetensors_file import read_tensors, write_tensors
 
 @dataclass(frozen=True)
 class Description:
-    """What must be known to use trained weights.
-
-    Attributes:
-        model: The name of the model.
-        hyperparameters: Those it was made with.
-        in_channels: The number of features.
-        classes: The names of the classes.
-        features: The names of the features, if they have any.
-        feature_norm: How features are scaled.
-        graph: The digest of what it was trained on.
-    """
+    """What must be known to use trained weights."""
 
     model: str
     hyperparameters: dict[str, Any]
@@ -46,12 +36,7 @@ def write_weights(path: Path, model: NodeClassifier, description: Description) -
 
 
 def read_weights(path: Path) -> tuple[NodeClassifier, Description]:
-    """Make the model that a file describes, with its weights, ready to predict.
-
-    Raises:
-        DamagedFileError: The file is not what was written, by its checksum or by its form.
-        OutOfMemoryError: It is too large.
-    """
+    """Make the model that a file describes, with its weights, ready to predict."""
     remedy = f"Write it anew from the run's checkpoint with: cagat train --resume {path.parent}"
     try:
         tensors, metadata = read_tensors(path)
