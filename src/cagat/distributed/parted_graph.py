@@ -82,11 +82,9 @@ class PartedGraph(CSRGraph):
     compute on it just what they compute on the whole graph.
 
     Attributes:
-        halo: The neighbours in other processes, and how their rows are had.
         own: The nodes of the whole graph that are here, ascending.
         own_entries: The entries of the whole graph that are here.
         pattern_t: The rows of the transpose.
-        normalization: Which normalisation :attr:`weights` have.
         weights: The values of :math:`\bar{A}` at the entries of ``pattern``, in both orders.
         weights_t: Those of :math:`\bar{A}^T` at the entries of :attr:`pattern_t`.
     """
@@ -103,10 +101,7 @@ class PartedGraph(CSRGraph):
     def of(
         cls, graph: CSRGraph, owner: Tensor, world: World, *, normalization: str = "row", dtype: torch.dtype
     ) -> "PartedGraph":
-        """Take the part of one process out of a whole graph on the CPU, for layers of one normalisation and dtype.
-
-        ``owner`` is the process that holds each node.
-        """
+        """Take the part of one process out of a whole graph on the CPU; ``owner`` is the process of each node."""
         row, col = graph.pattern.rows(), graph.pattern.col.long()
         halo = Halo.of(row, col, owner, world)
         own = (owner == world.rank).nonzero().flatten()

@@ -23,11 +23,9 @@ _START = "Start with torchrun, which sets them all; or, to train alone, unset RA
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes that one process has handed over.
+    """Bytes that one process has sent as rows of a halo or their gradients, and has put into sums over all processes.
 
-    Attributes:
-        halo: Sent to other processes, as rows of their halo or gradients of such rows.
-        reduced: Put into sums over all processes; a ring sends a little less than twice as much.
+    A ring sends a little less than twice what is summed.
     """
 
     halo: int = 0
@@ -52,9 +50,6 @@ class World:
 
         Communication is by gloo between CPUs and by nccl between GPUs. While the world lasts, each process watches the
         others: when one dies, all end within seconds with a message that names it.
-
-        Raises:
-            ConfigError: The environment does not say what `torchrun` would, or the other processes are not reached.
         """
         if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
             yield cls()

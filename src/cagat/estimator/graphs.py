@@ -26,10 +26,7 @@ class Edges(NamedTuple):
         attends to its neighbours, but not in Abar, along which attention is diffused (Eq. 15). So no other node attends
         to the new one, and its output depends on itself and the known nodes alone. (With weight 1, all nodes near its
         neighbours would attend to it by `Abar S Abar^T`.)
-
-        Args:
-            neighbours: The known nodes that each new node is joined to, shape (new nodes, neighbours).
-            num_nodes: How many nodes are known.
+        `neighbours` are those known nodes, shape (new nodes, neighbours).
         """
         new = num_nodes + torch.arange(neighbours.size(0)).repeat_interleave(neighbours.size(1))
         weight = torch.ones(self.edge_index.size(1)) if self.weight is None else self.weight

@@ -38,7 +38,7 @@ class DataParallel(MiniBatches):
         self._network = DistributedDataParallel(model, find_unused_parameters=True) if world.size > 1 else None
 
     def losses(self, epoch: int) -> Iterator[Tensor]:
-        """The losses of the batches that are this process's."""
+        """The losses of this process's batches."""
         if self._network is None:
             yield from super().losses(epoch)
             return
