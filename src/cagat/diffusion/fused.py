@@ -29,11 +29,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cagat.kernels import steps
+from cagat.kernels import attention_steps, gram_steps, steps
 from cagat.kernels.compiled import CFunction, compiled_for_c
-from cagat.kernels.row_passes import COLUMNS, OWN, PARTS, Constants
+from cagat.kernels.row_passes import OWN, Constants, operands
 from cagat.kernels.simd import inlined, unpack
-from cagat.kernels.steps import Parts, Side
+from cagat.kernels.steps import Side
 
 NO_AFFINITY, EDGES, FULL = 0, 1, 2
 """Where features enter the attention."""
@@ -53,10 +53,11 @@ class Scales(NamedTuple):
     lam_xi: int
 
 
-class Forward(NamedTuple):
-    """Addresses, of features if not said otherwise, numbers and switches."""
+class Common(NamedTuple):
+    """What both passes are given: numbers, switches, and addresses, of features if not said otherwise."""
 
     counters: int
+    nothing: int  # Zero, for what is absent. As a constant, each step would be compiled anew for it.
     nodes: int
     height: int
     channels: int
@@ -72,44 +73,28 @@ class Forward(NamedTuple):
     symmetric: int
     order: int  # Indices: the node of each row
     entries: int  # and the given entry of each entry.
-    Z: int  # As given; 0 if they are in the chain already.
-    given: int  # G as given, or 0.
     G: int
     chain: int
     hidden: int
     B: int
     grams: int
+    blocks: int
+
+
+class Forward(NamedTuple):
+    """Addresses for the forward pass alone."""
+
+    Z: int  # As given; 0 if they are in the chain already.
+    given: int  # G as given, or 0.
     Y: int
     other_Y: int
-    blocks: int
     H: int
     out: int  # As they are returned; 0 if H is taken.
 
 
 class Backward(NamedTuple):
-    """As :class:`Forward`, whose results it takes."""
+    """Addresses for the backward pass alone."""
 
-    counters: int
-    nodes: int
-    height: int
-    channels: int
-    level: int
-    matrix: int
-    small: int
-    rounds: int
-    steps: int
-    affinity: int
-    has_context: int
-    feedback: int
-    walks: int
-    symmetric: int
-    order: int
-    entries: int
-    G: int
-    chain: int
-    hidden: int
-    B: int
-    grams: int
     grad: int  # As given; 0 if it is in dH already.
     dH: int
     dH_full: int  # With affinity on all pairs, the gradients of all rounds.
@@ -123,7 +108,6 @@ class Backward(NamedTuple):
     dG: int
     dG_given: int
     d_grams: int
-    blocks: int
     out: int
     coefficients: int  # The number of the dots below, or 0 where nobody learns the coefficients.
     dot_terms: int
@@ -134,7 +118,8 @@ class Backward(NamedTuple):
     levels: int
 
 
-_AFTER_FORWARD, _AFTER_BACKWARD = OWN + len(Forward._fields), OWN + len(Backward._fields)
+_SCALES = OWN + len(Common._fields)
+_PASS = _SCALES + len(Scales._fields)
 
 
 @inlined
@@ -147,29 +132,26 @@ def _steps_before(p: Any, k: int) -> Any:
 
 @cache
 def forward(constants: Constants) -> CFunction:
-    """The pass of Algorithm 1 from line 5 on; see :class:`Forward`."""
+    """The pass of Algorithm 1 from line 5 on; see :class:`Common` and :class:`Forward`."""
     D, L, P, H, A = constants
 
     def run(address: Any) -> None:
-        rows = unpack(address, 0, Side)
-        columns = unpack(address, COLUMNS, Side)
-        parts = unpack(address, PARTS, Parts)
-        p = unpack(address, OWN, Forward)
-        s = unpack(address, _AFTER_FORWARD, Scales)
+        rows, columns, parts = operands(address)
+        p, s, f = unpack(address, OWN, Common), unpack(address, _SCALES, Scales), unpack(address, _PASS, Forward)
         down = rows if p.walks else columns
         # Abar^T V and G V share the rows they read where their entries are at the same places.
         shares = (p.walks or p.symmetric) and not p.feedback
         both = Side(rows.blocks, rows.bounds, rows.rowptr, rows.col, 0, down.weight, rows.last)
         K, T, level, Z = p.rounds, p.steps, p.level, p.chain
-        c = p.counters
-        if p.given:
-            c = steps.pick(c, rows, D, H, values=p.given, entries=p.entries, out=p.G)
-        if p.Z:
-            c = steps.to_rows(c, rows, parts, D, L, H, features=p.Z, channels=p.channels, nodes=p.order, out=Z)
+        c, none = p.counters, p.nothing
+        if f.given:
+            c = attention_steps.pick(c, rows, D, H, values=f.given, entries=p.entries, out=p.G)
+        if f.Z:
+            c = steps.to_rows(c, rows, parts, D, L, H, features=f.Z, channels=p.channels, nodes=p.order, out=Z)
 
         made = 0  # The last level of the chain.
         if K == 0 or p.hidden:  # Line 5: H = lam G Z + (1 - lam) Z.
-            H_0 = p.hidden if K > 0 else p.H
+            H_0 = p.hidden if K > 0 else f.H
             if shares and K > 0 and p.has_context:
                 c = steps.aggregate_twice(
                     c, both, parts, D, L, P, H, A, x=Z, values=p.G, scale_values=s.lam, add=Z, scale_add=s.keep,
@@ -178,11 +160,11 @@ def forward(constants: Constants) -> CFunction:
                 made = 1
             else:
                 c = steps.aggregate(
-                    c, rows, parts, D, L, H, A, x=0, scale_x=s.one, values=p.G, y=Z, scale_y=s.lam, add=Z,
+                    c, rows, parts, D, L, H, A, x=none, scale_x=s.one, values=p.G, y=Z, scale_y=s.lam, add=Z,
                     scale_add=s.keep, out=H_0,
                 )  # fmt: skip
         for k in range(1, K + 1):
-            H_before, H_after = p.hidden + (k - 1) * level, p.hidden + k * level if k < K else p.H
+            H_before, H_after = p.hidden + (k - 1) * level, p.hidden + k * level if k < K else f.H
             if p.affinity == EDGES:
                 B_k = p.B + (k - 1) * p.matrix
                 c = steps.inner(
@@ -192,31 +174,31 @@ def forward(constants: Constants) -> CFunction:
             V_0, chain = Z, Z
             if p.feedback:
                 V_0, chain, made = H_before, Z + _steps_before(p, k) * level, 0
-            top, Y, other = k * T if p.has_context else 0, p.Y, p.other_Y
+            top, Y, other = k * T if p.has_context else 0, f.Y, f.other_Y
             for i in range(made, top):  # Down the chain.
                 V = chain + i * level if i > 0 else V_0
                 c = steps.aggregate(
-                    c, down, parts, D, L, H, A, x=V, scale_x=s.one, values=0, y=0, scale_y=s.one, add=0,
+                    c, down, parts, D, L, H, A, x=V, scale_x=s.one, values=none, y=none, scale_y=s.one, add=none,
                     scale_add=s.one, out=chain + (i + 1) * level,
                 )  # fmt: skip
             made = top
             if shares and p.has_context and k < K:  # Y = G V_kT, and the next level of the chain.
                 c = steps.aggregate_twice(
-                    c, both, parts, D, L, P, H, A, x=chain + top * level, values=p.G, scale_values=s.one, add=0,
+                    c, both, parts, D, L, P, H, A, x=chain + top * level, values=p.G, scale_values=s.one, add=none,
                     scale_add=s.one, out=chain + (top + 1) * level, out_values=Y,
                 )  # fmt: skip
                 made = top + 1
             elif p.has_context:
                 c = steps.aggregate(
-                    c, rows, parts, D, L, H, A, x=0, scale_x=s.one, values=p.G, y=chain + top * level, scale_y=s.one,
-                    add=0, scale_add=s.one, out=Y,
+                    c, rows, parts, D, L, H, A, x=none, scale_x=s.one, values=p.G, y=chain + top * level, scale_y=s.one,
+                    add=none, scale_add=s.one, out=Y,
                 )  # fmt: skip
             for i in range(max(top, 1) - 1, -1, -1):  # Up again: Y = alpha Abar Y + B_r V_i, at last with Eq. (18).
                 r = k - i // T
                 out = other if i > 0 else H_after
                 V = chain + i * level if i > 0 else V_0
                 scale, scale_Y, scale_Q = (s.one, s.alpha, s.xi) if i > 0 else (s.lam, s.lam_alpha, s.lam_xi)
-                context, add = Y if p.has_context else 0, 0 if i > 0 else Z
+                context, add = Y if p.has_context else none, none if i > 0 else Z
                 values = p.B + (r - 1) * p.matrix
                 if p.affinity != EDGES:
                     values, scale = p.G, s.rest if i > 0 else s.lam_rest
@@ -226,149 +208,150 @@ def forward(constants: Constants) -> CFunction:
                 )  # fmt: skip
                 if p.affinity == FULL:  # xi H (H^T V_i)
                     X, M = p.hidden + (r - 1) * level, p.grams + (_steps_before(p, k) + i) * 2 * p.small
-                    c = steps.gram(c, parts, D, L, H, p.nodes, p.height, x=X, y=V, channels=p.channels, out=p.blocks)
-                    c = steps.sum_gram(
+                    c = gram_steps.gram(
+                        c, parts, D, L, H, p.nodes, p.height, x=X, y=V, channels=p.channels, out=p.blocks
+                    )
+                    c = gram_steps.sum_gram(
                         c, D, H, p.nodes, p.height, blocks=p.blocks, channels=p.channels, out=M,
                         transpose=M + p.small,
                     )  # fmt: skip
-                    c = steps.add_gram_product(
-                        c, rows, parts, D, L, H, x=X, gram=M, channels=p.channels, scale=scale_Q, out=out, y=0,
-                        dots=0, dots_level=0, level=0,
+                    c = gram_steps.add_gram_product(
+                        c, rows, parts, D, L, H, x=X, gram=M, channels=p.channels, scale=scale_Q, out=out, y=none,
+                        dots=none, dots_level=none, level=none,
                     )  # fmt: skip
                 Y, other = out, Y
-        if p.out:
-            steps.from_rows(c, rows, parts, D, L, H, rows=p.H, channels=p.channels, nodes=p.order, out=p.out)
+        if f.out:
+            steps.from_rows(c, rows, parts, D, L, H, rows=f.H, channels=p.channels, nodes=p.order, out=f.out)
 
     return compiled_for_c(run)
 
 
 @cache
 def backward(constants: Constants) -> CFunction:
-    """The pass of the gradient; see :class:`Backward`."""
+    """The pass of the gradient; see :class:`Common` and :class:`Backward`."""
     D, L, P, H, A = constants
     vector = H * np.dtype(D).itemsize
 
     def run(address: Any) -> None:
-        rows = unpack(address, 0, Side)
-        columns = unpack(address, COLUMNS, Side)
-        parts = unpack(address, PARTS, Parts)
-        p = unpack(address, OWN, Backward)
-        s = unpack(address, _AFTER_BACKWARD, Scales)
+        rows, columns, parts = operands(address)
+        p, s, b = unpack(address, OWN, Common), unpack(address, _SCALES, Scales), unpack(address, _PASS, Backward)
         up = columns if p.walks else rows  # Against the chain.
         K, T, level, Z = p.rounds, p.steps, p.level, p.chain
-        c = p.counters
-        if p.grad:
-            c = steps.to_rows(c, rows, parts, D, L, H, features=p.grad, channels=p.channels, nodes=p.order, out=p.dH)
+        c, none = p.counters, p.nothing
+        if b.grad:
+            c = steps.to_rows(c, rows, parts, D, L, H, features=b.grad, channels=p.channels, nodes=p.order, out=b.dH)
 
-        if K == 0 and not p.coefficients:
+        if K == 0 and not b.coefficients:
             # With one product alone it costs more to bring dG into the order of the rows than to read Z for it.
-            c = steps.inner(c, rows, parts, D, L, H, A, x=p.dH, y=Z, scale=s.lam, add=0, scale_add=s.one, out=p.dG)
+            c = steps.inner(c, rows, parts, D, L, H, A, x=b.dH, y=Z, scale=s.lam, add=none, scale_add=s.one, out=b.dG)
             c = steps.aggregate(
-                c, columns, parts, D, L, H, A, x=0, scale_x=s.one, values=p.G, y=p.dH, scale_y=s.lam, add=p.dH,
-                scale_add=s.keep, out=p.dZ,
+                c, columns, parts, D, L, H, A, x=none, scale_x=s.one, values=p.G, y=b.dH, scale_y=s.lam, add=b.dH,
+                scale_add=s.keep, out=b.dZ,
             )  # fmt: skip
-        dH = p.dH
+        dH = b.dH
         for k in range(K, 0, -1):
             # H_k = lam Y_0 + (1 - lam) Z.
             c = steps.split(
-                c, rows, parts, D, L, H, x=dH, scale_one=s.lam, one=p.D, scale_other=s.keep, other=p.dZ, adds=k < K,
-                dots=p.dot_Z, y=Z,
+                c, rows, parts, D, L, H, x=dH, scale_one=s.lam, one=b.D, scale_other=s.keep, other=b.dZ, adds=k < K,
+                dots=b.dot_Z, y=Z,
             )  # fmt: skip
-            V_0, chain, dV_0 = Z, Z, p.dZ
+            V_0, chain, dV_0 = Z, Z, b.dZ
             if p.feedback:
-                V_0, chain, dV_0 = p.hidden + (k - 1) * level, Z + _steps_before(p, k) * level, p.dV
+                V_0, chain, dV_0 = p.hidden + (k - 1) * level, Z + _steps_before(p, k) * level, b.dV
                 if p.affinity == FULL:
-                    dV_0 = p.dH_full + (k - 1) * level
-            top, X, other = k * T if p.has_context else 0, p.D, p.other_D
+                    dV_0 = b.dH_full + (k - 1) * level
+            top, X, other = k * T if p.has_context else 0, b.D, b.other_D
             for i in range(top + 1):
                 V = chain + i * level if i > 0 else V_0
-                dV = p.dV + i * level if i > 0 else dV_0
+                dV = b.dV + i * level if i > 0 else dV_0
                 # What has been written is added to.
                 adds = k < K and not p.feedback if i > 0 else not p.feedback or p.affinity == FULL
                 r = k - i // T
                 goes_on = i < top  # Else it is G V_kT, or there is no context.
-                add, out = dV if adds else 0, other if goes_on else 0
-                values, scale, products = p.G, s.one, p.direct
+                add, out = dV if adds else none, other if goes_on else none
+                values, scale, products = p.G, s.one, b.direct
                 if goes_on or not p.has_context:
-                    values, scale, products = p.G, s.rest, p.dB
+                    values, scale, products = p.G, s.rest, b.dB
                     if p.affinity == EDGES:
                         values, scale = p.B + (r - 1) * p.matrix, s.one
-                        products = p.dB + (r - 1) * p.matrix
+                        products = b.dB + (r - 1) * p.matrix
                 c = steps.aggregate_inner(
                     c, columns, parts, D, L, P, H, A, x=X, scale_x=s.alpha, y=V, values=values, scale_values=scale,
-                    add=add, out=out, out_values=dV, products=products, dots=p.dot_terms, dots_level=p.dot_levels,
-                    level=p.levels + i * vector,
+                    add=add, out=out, out_values=dV, products=products, dots=b.dot_terms, dots_level=b.dot_levels,
+                    level=b.levels + i * vector,
                 )  # fmt: skip
                 if p.affinity == FULL and (goes_on or not p.has_context):
                     # Of xi h M with M = h^T V and N = h^T D: dV = xi h N and dh = xi (D M^T + V N^T).
-                    h, dh = p.hidden + (r - 1) * level, p.dH_full + (r - 1) * level
+                    h, dh = p.hidden + (r - 1) * level, b.dH_full + (r - 1) * level
                     M, N = (
                         p.grams + (_steps_before(p, k) + i) * 2 * p.small,
-                        p.d_grams + (_steps_before(p, k) + i) * 2 * p.small,
+                        b.d_grams + (_steps_before(p, k) + i) * 2 * p.small,
                     )
-                    c = steps.gram(c, parts, D, L, H, p.nodes, p.height, x=h, y=X, channels=p.channels, out=p.blocks)
-                    c = steps.sum_gram(
+                    c = gram_steps.gram(
+                        c, parts, D, L, H, p.nodes, p.height, x=h, y=X, channels=p.channels, out=p.blocks
+                    )
+                    c = gram_steps.sum_gram(
                         c, D, H, p.nodes, p.height, blocks=p.blocks, channels=p.channels, out=N,
                         transpose=N + p.small,
                     )  # fmt: skip
                     for term in range(3):
-                        x, small, target, dots = h, N, dV, p.dot_terms
+                        x, small, target, dots = h, N, dV, b.dot_terms
                         if term == 1:
-                            x, small, target, dots = X, M + p.small, dh, 0
+                            x, small, target, dots = X, M + p.small, dh, none
                         elif term == 2:
-                            x, small, target, dots = V, N + p.small, dh, 0
-                        c = steps.add_gram_product(
+                            x, small, target, dots = V, N + p.small, dh, none
+                        c = gram_steps.add_gram_product(
                             c, rows, parts, D, L, H, x=x, gram=small, channels=p.channels, scale=s.xi, out=target,
-                            y=V, dots=dots, dots_level=p.dot_levels, level=p.levels + i * vector,
+                            y=V, dots=dots, dots_level=b.dot_levels, level=b.levels + i * vector,
                         )  # fmt: skip
                 X, other = other, X
             if p.feedback:
                 for i in range(top, 0, -1):
-                    before = p.dV + (i - 1) * level if i > 1 else dV_0
+                    before = b.dV + (i - 1) * level if i > 1 else dV_0
                     c = steps.aggregate(
-                        c, up, parts, D, L, H, A, x=p.dV + i * level, scale_x=s.one, values=0, y=0, scale_y=s.one,
+                        c, up, parts, D, L, H, A, x=b.dV + i * level, scale_x=s.one, values=none, y=none, scale_y=s.one,
                         add=before, scale_add=s.one, out=before,
                     )  # fmt: skip
                 dH = dV_0
             if p.affinity == FULL:
-                dH = p.dH_full + (k - 1) * level
+                dH = b.dH_full + (k - 1) * level
             elif p.affinity == EDGES:
-                dB, add = p.dB + (k - 1) * p.matrix, dV_0 if p.feedback else 0
-                if p.by_rows:
-                    c = steps.place(c, columns, D, H, values=dB, entries=columns.order, out=p.by_rows)
+                dB, add = b.dB + (k - 1) * p.matrix, dV_0 if p.feedback else none
+                if b.by_rows:
+                    c = attention_steps.place(c, columns, D, H, values=dB, entries=columns.order, out=b.by_rows)
                 c = steps.aggregate_both(
                     c, columns, parts, D, L, H, A, values=dB, y=p.hidden + (k - 1) * level, scale=s.xi, add=add,
-                    out=p.dH, dots=p.dot_xi, other=rows, other_values=p.by_rows,
+                    out=b.dH, dots=b.dot_xi, other=rows, other_values=b.by_rows,
                 )  # fmt: skip
-                dH = p.dH
-        if p.hidden or (K == 0 and p.coefficients):  # Line 5.
+                dH = b.dH
+        if p.hidden or (K == 0 and b.coefficients):  # Line 5.
             c = steps.split(
-                c, rows, parts, D, L, H, x=dH, scale_one=s.lam, one=p.D, scale_other=s.keep, other=p.dZ, adds=K > 0,
-                dots=p.dot_Z, y=Z,
+                c, rows, parts, D, L, H, x=dH, scale_one=s.lam, one=b.D, scale_other=s.keep, other=b.dZ, adds=K > 0,
+                dots=b.dot_Z, y=Z,
             )  # fmt: skip
             c = steps.aggregate_inner(
-                c, columns, parts, D, L, P, H, A, x=p.D, scale_x=s.one, y=Z, values=p.G, scale_values=s.one,
-                add=p.dZ, out=0, out_values=p.dZ, products=p.direct, dots=p.dot_terms, dots_level=p.dot_levels,
-                level=p.levels,
+                c, columns, parts, D, L, P, H, A, x=b.D, scale_x=s.one, y=Z, values=p.G, scale_values=s.one,
+                add=b.dZ, out=none, out_values=b.dZ, products=b.direct, dots=b.dot_terms, dots_level=b.dot_levels,
+                level=b.levels,
             )  # fmt: skip
         if p.has_context and not p.feedback:
             for i in range(K * T, 0, -1):
-                before = p.dV + (i - 1) * level if i > 1 else p.dZ
+                before = b.dV + (i - 1) * level if i > 1 else b.dZ
                 c = steps.aggregate(
-                    c, up, parts, D, L, H, A, x=p.dV + i * level, scale_x=s.one, values=0, y=0, scale_y=s.one,
+                    c, up, parts, D, L, H, A, x=b.dV + i * level, scale_x=s.one, values=none, y=none, scale_y=s.one,
                     add=before, scale_add=s.one, out=before,
                 )  # fmt: skip
-        if p.direct:
+        if b.direct:
             at_rounds = min(K, 1)
             if p.affinity == EDGES:
                 at_rounds = K
-            c = steps.attention_gradient(
-                c, columns, D, H, direct=p.direct, by_rounds=p.dB, rounds=at_rounds, distance=(rows.last + 1) * H,
-                scale=s.rest, G=p.G, out=p.dG, dots=p.dot_G,
+            c = attention_steps.attention_gradient(
+                c, columns, D, H, direct=b.direct, by_rounds=b.dB, rounds=at_rounds, distance=(rows.last + 1) * H,
+                scale=s.rest, G=p.G, out=b.dG, dots=b.dot_G,
             )  # fmt: skip
-        if p.dG_given:
-            c = steps.place(c, rows, D, H, values=p.dG, entries=p.entries, out=p.dG_given)
-        if p.out:
-            steps.from_rows(c, rows, parts, D, L, H, rows=p.dZ, channels=p.channels, nodes=p.order, out=p.out)
+        if b.dG_given:
+            c = attention_steps.place(c, rows, D, H, values=b.dG, entries=p.entries, out=b.dG_given)
+        if b.out:
+            steps.from_rows(c, rows, parts, D, L, H, rows=b.dZ, channels=p.channels, nodes=p.order, out=b.out)
 
     return compiled_for_c(run)

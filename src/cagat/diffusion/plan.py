@@ -189,10 +189,6 @@ class Plan(NamedTuple):
             features.index_copy_(0, self.order.nodes.long(), self.layout.features(rows))
         return features
 
-    def _scales(self, passes: RowPasses) -> list[int]:
-        alpha, lam, xi = self.coefficients()
-        return passes.scales(1.0, alpha, 1 - alpha, xi, lam, 1 - lam, lam * alpha, lam * (1 - alpha), lam * xi)
-
     def coefficients(self) -> tuple[Any, Any, Any]:
         """Alpha, lam and xi as numbers of each head, in double precision."""
         none = np.zeros(self.layout.heads)
@@ -200,28 +196,35 @@ class Plan(NamedTuple):
         alpha, lam, xi = given
         return alpha if self.alpha is None else np.maximum(alpha, _SMALLEST), np.maximum(lam, _SMALLEST), xi
 
-    def _numbers(self) -> dict[str, int]:
+    def _common(self, passes: RowPasses, G: Tensor, kept: Kept) -> tuple[int, ...]:
         """What both passes are told first."""
         size, order = self.layout.dtype.itemsize, self.order
         level, matrix, small = (math.prod(shape) * size for shape in (self._level, self._matrix, self._small))
-        return {
-            "counters": 0,  # They are made by the passes.
-            "nodes": order.pattern.num_rows,
-            "height": self._gram_height,
-            "channels": self._small[0],
-            "level": level,
-            "matrix": matrix,
-            "small": small,
-            "rounds": self.rounds,
-            "steps": self.steps,
-            "affinity": self.affinity,
-            "has_context": self.alpha is not None,
-            "feedback": self.feedback,
-            "walks": self.walks,
-            "symmetric": order.pattern.is_symmetric,
-            "order": order.nodes.data_ptr(),
-            "entries": order.entries.data_ptr(),
-        }
+        alpha, lam, xi = self.coefficients()
+        common = fused.Common(
+            counters=0,  # They are made by the passes.
+            nothing=0,
+            nodes=order.pattern.num_rows,
+            height=self._gram_height,
+            channels=self._small[0],
+            level=level,
+            matrix=matrix,
+            small=small,
+            rounds=self.rounds,
+            steps=self.steps,
+            affinity=self.affinity,
+            has_context=self.alpha is not None,
+            feedback=self.feedback,
+            walks=self.walks,
+            symmetric=order.pattern.is_symmetric,
+            order=order.nodes.data_ptr(),
+            entries=order.entries.data_ptr(),
+            G=passes.address(G),
+            **{name: passes.address(part) if part.numel() else 0 for name, part in kept._asdict().items()},
+            blocks=passes.address(self._gram_blocks()),
+        )
+        scales = passes.scales(1.0, alpha, 1 - alpha, xi, lam, 1 - lam, lam * alpha, lam * (1 - alpha), lam * xi)
+        return (*common, *scales)
 
     @property
     def _gram_height(self) -> int:
@@ -247,12 +250,15 @@ class Plan(NamedTuple):
         Z = None if Z is None else self.lay_out(Z, kept.chain[0])
         Y = self._scratch(2, *self._level) if self.alpha is not None else None
         arguments = fused.Forward(
-            **self._numbers(), Z=address(Z), given=address(None if given is None else self.layout.values(given)),
-            G=address(G), **_addresses(kept, passes), Y=address(Y), other_Y=address(None if Y is None else Y[1]),
-            blocks=address(self._gram_blocks()), H=address(H), out=address(out) if self.layout.is_exact else 0,
-        )  # fmt: skip
+            Z=address(Z),
+            given=address(None if given is None else self.layout.values(given)),
+            Y=address(Y),
+            other_Y=address(None if Y is None else Y[1]),
+            H=address(H),
+            out=address(out) if self.layout.is_exact else 0,
+        )
         most = 4 + 3 * self.rounds + 5 * max(self.rounds, self._steps_of_all_rounds)
-        passes.run(fused.forward, (*arguments, *self._scales(passes)), most)
+        passes.run(fused.forward, (*self._common(passes, G, kept), *arguments), most)
         return self.returned(out, H)
 
     def backward(
@@ -277,19 +283,26 @@ class Plan(NamedTuple):
         dot = [0] * 5 if dots is None else [address(part) for part in dots]
         is_asymmetric = self.affinity == EDGES and not self.order.pattern.is_symmetric
         arguments = fused.Backward(
-            **self._numbers(), G=address(G), **_addresses(kept, passes), grad=address(given), dH=address(dH),
-            dH_full=address(self._scratch(rounds, *level).zero_() if self.affinity == FULL else None), D=address(D),
-            other_D=address(None if D is None else D[1]), dV=address(self._scratch(depth + 1, *level)),
-            dZ=address(dZ), direct=address(self.matrix().zero_() if has_products else None),
+            grad=address(given),
+            dH=address(dH),
+            dH_full=address(self._scratch(rounds, *level).zero_() if self.affinity == FULL else None),
+            D=address(D),
+            other_D=address(None if D is None else D[1]),
+            dV=address(self._scratch(depth + 1, *level)),
+            dZ=address(dZ),
+            direct=address(self.matrix().zero_() if has_products else None),
             dB=address(self.matrix(at_rounds).zero_() if rounds > 0 else None),
-            by_rows=address(self.matrix() if is_asymmetric else None), dG=address(dG), dG_given=address(dG_given),
-            d_grams=address(d_grams), blocks=address(self._gram_blocks()),
-            out=address(out) if self.layout.is_exact else 0, coefficients=len(dot) if learns else 0,
-            dot_terms=dot[0], dot_levels=dot[1], dot_Z=dot[2], dot_G=dot[3], dot_xi=dot[4],
+            by_rows=address(self.matrix() if is_asymmetric else None),
+            dG=address(dG),
+            dG_given=address(dG_given),
+            d_grams=address(d_grams),
+            out=address(out) if self.layout.is_exact else 0,
+            coefficients=len(dot) if learns else 0,
+            **dict(zip(("dot_terms", "dot_levels", "dot_Z", "dot_G", "dot_xi"), dot, strict=True)),
             levels=passes.scales(*map(float, range(depth + 1)))[0] if learns else 0,
-        )  # fmt: skip
+        )
         most = 9 + 4 * rounds + 6 * (self._steps_of_all_rounds + rounds) + depth
-        passes.run(fused.backward, (*arguments, *self._scales(passes)), most)
+        passes.run(fused.backward, (*self._common(passes, G, kept), *arguments), most)
         coefficients = None if dots is None else self._coefficient_gradients(dots, kept.grams, d_grams)
         if out is None or dG_given is None:
             return dZ, dG, coefficients
@@ -311,10 +324,6 @@ class Plan(NamedTuple):
 
 def _padded(length: int) -> int:
     return length + -length % 16
-
-
-def _addresses(kept: Kept, passes: RowPasses) -> dict[str, int]:
-    return {name: passes.address(part) if part.numel() else 0 for name, part in kept._asdict().items()}
 
 
 class AttentionWeights(NamedTuple):

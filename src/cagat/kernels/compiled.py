@@ -74,9 +74,9 @@ def compiled_for_c(function: Callable[[Any], None]) -> CFunction:
     """Compile a function that takes an address, at once, and keep its machine code if that is possible."""
     signature, function = numba.types.void(numba.types.voidptr), _named_by_sources(function)
     try:
-        code = numba.cfunc(signature, fastmath=set(FAST_MATH), cache=True)(function)
+        code = numba.cfunc(signature, cache=True)(function)
     except _NOT_KEPT:
-        code = numba.cfunc(signature, fastmath=set(FAST_MATH))(function)
+        code = numba.cfunc(signature)(function)
     callable_from_python = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(int(code.address or 0))
     callable_from_python.code = code  # type: ignore[attr-defined]  # It must live as long.
     return callable_from_python

@@ -18,7 +18,7 @@ from cagat.kernels.compiled import compiled
 from cagat.kernels.csr_pattern import CSRPattern
 from cagat.kernels.row_layout import RowLayout, row_layout
 from cagat.kernels.row_passes import RowPasses
-from cagat.kernels.simd import index, keep_alive, load, store, tile, zeros
+from cagat.kernels.simd import index, keep_alive, load, multiply_add, store, tile, zeros
 from cagat.kernels.threads import kernel_threads, row_threads
 
 
@@ -201,11 +201,12 @@ def _edge_diffusion(heads: int) -> compiled:
                 p, w = index(left_columns, f), tile(load(weight, f, D, 1), H)
                 for e in range(index(pointers, p), index(pointers, p + 1)):
                     q = index(columns, e) * H
-                    store(row, q, load(row, q, D, H) + w * load(S, e * H, D, H))
+                    store(row, q, multiply_add(w, load(S, e * H, D, H), load(row, q, D, H)))
             for e in range(first, end):
                 j, total = index(columns, e), zeros(D, H)
                 for f in range(index(left_pointers, j), index(left_pointers, j + 1)):
-                    total += load(row, index(left_columns, f) * H, D, H) * tile(load(weight, f, D, 1), H)
+                    other = load(row, index(left_columns, f) * H, D, H)
+                    total = multiply_add(tile(load(weight, f, D, 1), H), other, total)
                 store(result, e * H, total)
             for f in range(left_first, left_end):
                 p = index(left_columns, f)

@@ -14,11 +14,11 @@ from llvmlite.binding import get_host_cpu_features
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cagat.kernels import steps
+from cagat.kernels import attention_steps, steps
 from cagat.kernels.compiled import CFunction, compiled_for_c
 from cagat.kernels.csr_pattern import CSRPattern
 from cagat.kernels.row_layout import RowLayout
-from cagat.kernels.simd import FAR, NEAR, unpack
+from cagat.kernels.simd import FAR, NEAR, inlined, unpack
 from cagat.kernels.steps import Parts, Side
 from cagat.kernels.threads import balanced_bounds, kernel_threads, number_of_blocks, row_threads
 
@@ -31,7 +31,7 @@ _SMALLEST_BLOCK = 50_000
 CACHED_BYTES = 2**23
 
 # Where things stand in the block of a pass.
-COLUMNS, PARTS, OWN = 7, 14, 17
+_COLUMNS, _PARTS, OWN = 7, 14, 17
 
 
 class Constants(NamedTuple):
@@ -133,6 +133,12 @@ def _bytes_of_two_sums() -> int:
     return 512 if get_host_cpu_features().get("avx512vl", False) else 256
 
 
+@inlined
+def operands(address: Any) -> Any:
+    """The matrix by rows, its transpose, and how features lie in memory."""
+    return unpack(address, 0, Side), unpack(address, _COLUMNS, Side), unpack(address, _PARTS, Parts)
+
+
 class _Aggregate(NamedTuple):
     counters: int = 0
     transpose: int = 0
@@ -163,11 +169,9 @@ def _aggregate(constants: Constants) -> CFunction:
     D, L, _, H, A = constants
 
     def aggregate(address: Any) -> None:
+        rows, columns, parts = operands(address)
         p = unpack(address, OWN, _Aggregate)
-        side = unpack(address, 0, Side)
-        if p.transpose:
-            side = unpack(address, COLUMNS, Side)
-        parts = unpack(address, PARTS, Parts)
+        side = columns if p.transpose else rows
         steps.aggregate(
             p.counters, side, parts, D, L, H, A, x=p.x, scale_x=p.scale, values=p.values, y=p.y, scale_y=p.scale,
             add=p.add, scale_add=p.scale_add, out=p.out,
@@ -181,9 +185,11 @@ def _softmax(constants: Constants) -> CFunction:
     D, _, _, H, A = constants
 
     def softmax(address: Any) -> None:
+        rows, _, _ = operands(address)
         p = unpack(address, OWN, _Softmax)
-        rows = unpack(address, 0, Side)
-        steps.softmax(p.counters, rows, D, H, A, dst=p.dst, src=p.src, edge=p.edge, slope=p.slope, out=p.softmax)
+        attention_steps.softmax(
+            p.counters, rows, D, H, A, dst=p.dst, src=p.src, edge=p.edge, slope=p.slope, out=p.softmax
+        )
 
     return compiled_for_c(softmax)
 
@@ -193,14 +199,13 @@ def _softmax_backward(constants: Constants) -> CFunction:
     D, _, _, H, A = constants
 
     def softmax_backward(address: Any) -> None:
+        rows, columns, _ = operands(address)
         p = unpack(address, OWN, _Softmax)
-        rows = unpack(address, 0, Side)
-        columns = unpack(address, COLUMNS, Side)
-        c = steps.softmax_backward(
+        c = attention_steps.softmax_backward(
             p.counters, rows, D, H, A, dst=p.dst, src=p.src, edge=p.edge, slope=p.slope, softmax=p.softmax,
             grad=p.grad, grad_logit=p.grad_logit, grad_dst=p.grad_dst,
         )  # fmt: skip
-        steps.sums(c, columns, D, H, A, values=p.grad_logit, out=p.grad_src)
+        attention_steps.sums(c, columns, D, H, A, values=p.grad_logit, out=p.grad_src)
 
     return compiled_for_c(softmax_backward)
 
@@ -272,14 +277,15 @@ def attend(constants: Constants) -> CFunction:
     D, L, _, H, A = constants
 
     def run(address: Any) -> None:
-        side = unpack(address, 0, Side)
-        parts = unpack(address, PARTS, Parts)
+        side, _, parts = operands(address)
         p = unpack(address, OWN, Attend)
         c = p.counters
         if p.Z:
             c = steps.to_rows(c, side, parts, D, L, H, features=p.Z, channels=p.channels, nodes=p.order, out=p.rows)
-        c = steps.logits(c, side, parts, D, L, H, x=p.rows, att_dst=p.att_dst, att_src=p.att_src, dst=p.dst, src=p.src)
-        steps.softmax(c, side, D, H, A, dst=p.dst, src=p.src, edge=0, slope=p.slope, out=p.softmax)
+        c = attention_steps.logits(
+            c, side, parts, D, L, H, x=p.rows, att_dst=p.att_dst, att_src=p.att_src, dst=p.dst, src=p.src
+        )
+        attention_steps.softmax(c, side, D, H, A, dst=p.dst, src=p.src, edge=0, slope=p.slope, out=p.softmax)
 
     return compiled_for_c(run)
 
@@ -290,16 +296,14 @@ def attend_backward(constants: Constants) -> CFunction:
     D, L, _, H, A = constants
 
     def run(address: Any) -> None:
-        side = unpack(address, 0, Side)
-        columns = unpack(address, COLUMNS, Side)
-        parts = unpack(address, PARTS, Parts)
+        side, columns, parts = operands(address)
         p = unpack(address, OWN, Attend)
-        c = steps.softmax_backward(
+        c = attention_steps.softmax_backward(
             p.counters, side, D, H, A, dst=p.dst, src=p.src, edge=0, slope=p.slope, softmax=p.softmax, grad=p.grad,
             grad_logit=p.grad_logit, grad_dst=p.grad_dst,
         )  # fmt: skip
-        c = steps.sums(c, columns, D, H, A, values=p.grad_logit, out=p.grad_src)
-        c = steps.add_logits(
+        c = attention_steps.sums(c, columns, D, H, A, values=p.grad_logit, out=p.grad_src)
+        c = attention_steps.add_logits(
             c, side, parts, D, L, H, dst=p.grad_dst, src=p.grad_src, att_dst=p.att_dst, att_src=p.att_src, out=p.rows
         )
         if p.out:

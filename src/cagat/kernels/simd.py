@@ -7,6 +7,9 @@ machine has.
 
 Memory is an address and an offset in elements. An address keeps nothing alive: where a loop makes an array and uses
 only its address after that, :func:`keep_alive` comes last.
+
+Arithmetic is strict: LLVM neither reorders sums nor fuses what is not a :func:`multiply_add`. A step is compiled into
+every pass that calls it, and all of these copies must give the same bits, since a process runs whichever came first.
 """
 
 import inspect
@@ -20,8 +23,6 @@ from typing import Any, TypeVar
 from llvmlite import ir
 from numba import extending, types
 from numba.core import cgutils, errors
-
-from cagat.kernels.compiled import FAST_MATH
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -190,7 +191,7 @@ def fold(context: Any, lanes: Any, count: Any) -> Any:
             width //= 2
             low = _shuffle(builder, value, list(range(width)))
             high = _shuffle(builder, value, list(range(width, 2 * width)))
-            value = builder.fadd(low, high, flags=FAST_MATH)
+            value = builder.fadd(low, high)
         return value
 
     return folded(lanes, count), generate
@@ -200,7 +201,7 @@ def _elementwise(name: str) -> Any:
     @intrinsic
     def apply(context: Any, a: Any, b: Any) -> Any:
         def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return getattr(builder, name)(*arguments, flags=FAST_MATH)
+            return getattr(builder, name)(*arguments)
 
         return a(a, b), generate
 
@@ -215,6 +216,22 @@ compiled_as(operator.iadd, lambda a, b: (lambda a, b: _add(a, b)) if isinstance(
 compiled_as(operator.mul, lambda a, b: (lambda a, b: _multiply(a, b)) if isinstance(a, Lanes) and a == b else None)
 compiled_as(operator.sub, lambda a, b: (lambda a, b: _subtract(a, b)) if isinstance(a, Lanes) and a == b else None)
 compiled_as(operator.truediv, lambda a, b: (lambda a, b: _divide(a, b)) if isinstance(a, Lanes) and a == b else None)
+
+
+def _multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    kind, (bits, count) = a.type, (32 if isinstance(a.type.element, ir.FloatType) else 64, a.type.count)
+    signature, name = ir.FunctionType(kind, [kind] * 3), f"llvm.fmuladd.v{count}f{bits}"
+    return builder.call(cgutils.get_or_insert_function(builder.module, signature, name), [a, b, c])  # type: ignore[no-untyped-call]
+
+
+@intrinsic
+def multiply_add(context: Any, a: Any, b: Any, c: Any) -> Any:
+    """``a * b + c``, rounded once where the machine can."""
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _multiply_add(builder, *arguments)
+
+    return a(a, b, c), generate
 
 
 @intrinsic
@@ -259,12 +276,10 @@ def exp(context: Any, lanes: Any) -> Any:
         # x = n ln(2) + r, so that exp(x) = 2^n exp(r), and 2^n is made of n by its bits.
         n = call(f"llvm.rint.{kind}", vector, builder.fmul(x, constant(1 / math.log(2))))
         high, rest = (constant(-part) for part in _LN2[dtype])
-        r = builder.fadd(builder.fadd(x, builder.fmul(n, high)), builder.fmul(n, rest))
+        r = _multiply_add(builder, n, rest, _multiply_add(builder, n, high, x))
         total = constant(1 / math.factorial(_TERMS[dtype] - 1))
         for term in reversed(range(_TERMS[dtype] - 1)):
-            total = builder.fadd(
-                builder.fmul(total, r, flags=FAST_MATH), constant(1 / math.factorial(term)), flags=FAST_MATH
-            )
+            total = _multiply_add(builder, total, r, constant(1 / math.factorial(term)))
         mantissa, bias = _MANTISSA_BITS[dtype], 2 ** (bits - _MANTISSA_BITS[dtype] - 2) - 1
         exponent = call(f"llvm.fptosi.sat.v{lanes.count}i{bits}.{kind}", integers, n)
         exponent = builder.add(exponent, ir.Constant(integers, [bias] * lanes.count))

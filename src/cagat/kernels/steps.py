@@ -17,17 +17,16 @@ what is absent. Sums run over the entries e of a row i, and j is their column.
 from typing import Any, NamedTuple
 
 from cagat.kernels.simd import (
-    exp,
     fetch_add,
     fold,
     index,
     inlined,
     load,
     load_heads,
+    multiply_add,
     pause,
     prefetch,
     read,
-    select,
     step,
     store,
     store_heads,
@@ -36,7 +35,6 @@ from cagat.kernels.simd import (
     zeros,
 )
 
-_LESS, _NOT_MORE = 0, 1
 # About as long as a block of rows takes.
 _SPINS = 2_000
 
@@ -72,20 +70,20 @@ class Parts(NamedTuple):
 
 
 @inlined
-def _take(counters: int) -> Any:
+def take_block(counters: int) -> Any:
     """The next block for this thread."""
     return fetch_add(counters, 0, 1)
 
 
 @inlined
-def _done(counters: int) -> Any:
+def next_block(counters: int) -> Any:
     """Say that a block is done, and take the next."""
     fetch_add(counters, 1, 1)
     return fetch_add(counters, 0, 1)
 
 
 @inlined
-def _wait(counters: int, blocks: int) -> int:
+def wait_for_all(counters: int, blocks: int) -> int:
     """Wait until all blocks are done. Somebody has taken each, so nobody has to come and help."""
     spins = 0
     while read(counters, 1) < blocks:
@@ -109,7 +107,7 @@ def aggregate(
 ) -> int:  # fmt: skip
     """``out[i] = sum_e (scale_x weight[e] x[j] + scale_y values[e] y[j]) + scale_add add[i]``; x or values may be 0."""
     rowptr, col, order, weight, last = side.rowptr, side.col, side.order, side.weight, side.last
-    block = _take(counters)
+    block = take_block(counters)
     while block < side.blocks:
         by_x, by_y, by_add = load(scale_x, 0, D, H), load(scale_y, 0, D, H), tile(load(scale_add, 0, D, H), L)
         start, stop = index(side.bounds, block), index(side.bounds, block + 1)
@@ -123,12 +121,13 @@ def aggregate(
                         later, j = index(col, min(e + A, last)) * parts.row + base, index(col, e) * parts.row + base
                         prefetch(x, later, D, L, A)
                         prefetch(y, later, D, L, A)
-                        total += tile(tile(load(weight, e, D, 1), H) * by_x, L) * load(x, j, D, L)
-                        total += tile(load(values, e * H, D, H) * by_y, L) * load(y, j, D, L)
+                        total = multiply_add(tile(tile(load(weight, e, D, 1), H) * by_x, L), load(x, j, D, L), total)
+                        total = multiply_add(tile(load(values, e * H, D, H) * by_y, L), load(y, j, D, L), total)
                 elif x != 0:
                     for e in range(first, end):
                         prefetch(x, index(col, min(e + A, last)) * parts.row + base, D, L, A)
-                        total += tile(load(weight, e, D, 1), L) * load(x, index(col, e) * parts.row + base, D, L)
+                        row = load(x, index(col, e) * parts.row + base, D, L)
+                        total = multiply_add(tile(load(weight, e, D, 1), L), row, total)
                     total = tile(by_x, L) * total
                 else:
                     for e in range(first, end):
@@ -138,13 +137,13 @@ def aggregate(
                             prefetch(values, index(order, min(e + A, last)) * H, D, H, A)
                             place = index(order, e)
                         value = tile(load(values, place * H, D, H), L)
-                        total += value * load(y, index(col, e) * parts.row + base, D, L)
+                        total = multiply_add(value, load(y, index(col, e) * parts.row + base, D, L), total)
                     total = tile(by_y, L) * total
                 if add != 0:
-                    total += by_add * load(add, i * parts.row + base, D, L)
+                    total = multiply_add(by_add, load(add, i * parts.row + base, D, L), total)
                 store(out, i * parts.row + base, total)
-        block = _done(counters)
-    return _wait(counters, side.blocks)
+        block = next_block(counters)
+    return wait_for_all(counters, side.blocks)
 
 
 @step
@@ -154,7 +153,7 @@ def aggregate_twice(
 ) -> int:  # fmt: skip
     """``out[i] = sum_e weight[e] x[j]``, ``out_values[i] = scale_values sum_e values[e] x[j] + scale_add add[i]``."""
     rowptr, col, weight, last = side.rowptr, side.col, side.weight, side.last
-    block = _take(counters)
+    block = take_block(counters)
     while block < side.blocks:
         by_values, by_add = tile(load(scale_values, 0, D, H), P), tile(load(scale_add, 0, D, H), P)
         start, stop = index(side.bounds, block), index(side.bounds, block + 1)
@@ -165,15 +164,15 @@ def aggregate_twice(
                 for e in range(index(rowptr, i), index(rowptr, i + 1)):
                     prefetch(x, index(col, min(e + A, last)) * parts.row + base, D, P, A)
                     row = load(x, index(col, e) * parts.row + base, D, P)
-                    shared += tile(load(weight, e, D, 1), P) * row
-                    own += tile(load(values, e * H, D, H), P) * row
+                    shared = multiply_add(tile(load(weight, e, D, 1), P), row, shared)
+                    own = multiply_add(tile(load(values, e * H, D, H), P), row, own)
                 own = by_values * own
                 if add != 0:
-                    own += by_add * load(add, i * parts.row + base, D, P)
+                    own = multiply_add(by_add, load(add, i * parts.row + base, D, P), own)
                 store(out, i * parts.row + base, shared)
                 store(out_values, i * parts.row + base, own)
-        block = _done(counters)
-    return _wait(counters, side.blocks)
+        block = next_block(counters)
+    return wait_for_all(counters, side.blocks)
 
 
 @step
@@ -189,7 +188,7 @@ def aggregate_inner(
     ``dots[i] += <own, y[i]>`` and ``dots_level[i] += level <own, y[i]>``, where ``level`` is a vector of heads.
     """
     rowptr, col, order, weight, last = side.rowptr, side.col, side.order, side.weight, side.last
-    block = _take(counters)
+    block = take_block(counters)
     while block < side.blocks:
         by_x, by_values = tile(load(scale_x, 0, D, H), P), tile(load(scale_values, 0, D, H), P)
         start, stop = index(side.bounds, block), index(side.bounds, block + 1)
@@ -202,9 +201,9 @@ def aggregate_inner(
                     for e in range(first, end):
                         prefetch(x, index(col, min(e + A, last)) * parts.row + base, D, P, A)
                         row = load(x, index(col, e) * parts.row + base, D, P)
-                        shared += tile(load(weight, e, D, 1), P) * row
+                        shared = multiply_add(tile(load(weight, e, D, 1), P), row, shared)
                         prefetch(values, index(order, min(e + A, last)) * H, D, H, A)
-                        own += tile(load(values, index(order, e) * H, D, H), P) * row
+                        own = multiply_add(tile(load(values, index(order, e) * H, D, H), P), row, own)
                         store(products, e * H, load(products, e * H, D, H) + fold(mine * row, H))
                     store(out, i * parts.row + base, by_x * shared)
                 else:
@@ -212,18 +211,18 @@ def aggregate_inner(
                         prefetch(x, index(col, min(e + A, last)) * parts.row + base, D, P, A)
                         row = load(x, index(col, e) * parts.row + base, D, P)
                         prefetch(values, index(order, min(e + A, last)) * H, D, H, A)
-                        own += tile(load(values, index(order, e) * H, D, H), P) * row
+                        own = multiply_add(tile(load(values, index(order, e) * H, D, H), P), row, own)
                         store(products, e * H, load(products, e * H, D, H) + fold(mine * row, H))
                 own = by_values * own
                 if dots != 0:
                     dot = fold(own * mine, H)
                     store(dots, i * H, load(dots, i * H, D, H) + dot)
-                    store(dots_level, i * H, load(dots_level, i * H, D, H) + load(level, 0, D, H) * dot)
+                    store(dots_level, i * H, multiply_add(load(level, 0, D, H), dot, load(dots_level, i * H, D, H)))
                 if add != 0:
                     own += load(add, i * parts.row + base, D, P)
                 store(out_values, i * parts.row + base, own)
-        block = _done(counters)
-    return _wait(counters, side.blocks)
+        block = next_block(counters)
+    return wait_for_all(counters, side.blocks)
 
 
 @step
@@ -237,7 +236,7 @@ def aggregate_both(
     side and the values in its order are needed, else ``other_values`` is 0.
     """
     rowptr, col, order, last = side.rowptr, side.col, side.order, side.last
-    block = _take(counters)
+    block = take_block(counters)
     while block < side.blocks:
         by_sum = tile(load(scale, 0, D, H), L)
         start, stop = index(side.bounds, block), index(side.bounds, block + 1)
@@ -250,14 +249,14 @@ def aggregate_both(
                         prefetch(y, index(col, min(e + A, last)) * parts.row + base, D, L, A)
                         prefetch(values, index(order, min(e + A, last)) * H, D, H, A)
                         value = load(values, e * H, D, H) + load(values, index(order, e) * H, D, H)
-                        total += tile(value, L) * load(y, index(col, e) * parts.row + base, D, L)
+                        total = multiply_add(tile(value, L), load(y, index(col, e) * parts.row + base, D, L), total)
                 else:
                     for e in range(index(rowptr, i), index(rowptr, i + 1)):
                         value = tile(load(values, e * H, D, H), L)
-                        total += value * load(y, index(col, e) * parts.row + base, D, L)
+                        total = multiply_add(value, load(y, index(col, e) * parts.row + base, D, L), total)
                     for e in range(index(other.rowptr, i), index(other.rowptr, i + 1)):
                         value = tile(load(other_values, e * H, D, H), L)
-                        total += value * load(y, index(other.col, e) * parts.row + base, D, L)
+                        total = multiply_add(value, load(y, index(other.col, e) * parts.row + base, D, L), total)
                 if dots != 0:
                     dot = fold(total * load(y, i * parts.row + base, D, L), H)
                     store(dots, i * H, load(dots, i * H, D, H) + dot)
@@ -265,8 +264,8 @@ def aggregate_both(
                 if add != 0:
                     total += load(add, i * parts.row + base, D, L)
                 store(out, i * parts.row + base, total)
-        block = _done(counters)
-    return _wait(counters, side.blocks)
+        block = next_block(counters)
+    return wait_for_all(counters, side.blocks)
 
 
 @step
@@ -276,7 +275,7 @@ def inner(
 ) -> int:  # fmt: skip
     """``out[e] = scale <x[i], y[j]> + scale_add add[e]``, for each head."""
     rowptr, col, last = side.rowptr, side.col, side.last
-    block = _take(counters)
+    block = take_block(counters)
     while block < side.blocks:
         by_dot, by_add = load(scale, 0, D, H), load(scale_add, 0, D, H)
         start, stop = index(side.bounds, block), index(side.bounds, block + 1)
@@ -294,14 +293,14 @@ def inner(
                     for e in range(first, end):
                         prefetch(y, index(col, min(e + A, last)) * parts.row + base, D, L, A)
                         dot = fold(own * load(y, index(col, e) * parts.row + base, D, L), H)
-                        store(out, e * H, by_dot * dot + by_add * load(add, e * H, D, H))
+                        store(out, e * H, multiply_add(by_add, load(add, e * H, D, H), by_dot * dot))
                 else:
                     for e in range(first, end):
                         prefetch(y, index(col, min(e + A, last)) * parts.row + base, D, L, A)
                         dot = fold(own * load(y, index(col, e) * parts.row + base, D, L), H)
-                        store(out, e * H, by_dot * dot + load(out, e * H, D, H))
-        block = _done(counters)
-    return _wait(counters, side.blocks)
+                        store(out, e * H, multiply_add(by_dot, dot, load(out, e * H, D, H)))
+        block = next_block(counters)
+    return wait_for_all(counters, side.blocks)
 
 
 @step
@@ -310,7 +309,7 @@ def split(
     other: int, adds: bool, dots: int, y: int,
 ) -> int:  # fmt: skip
     """``one[i] = scale_one x[i]``, ``other[i] = scale_other x[i]`` or added to it, and ``dots[i] += <x[i], y[i]>``."""
-    block = _take(counters)
+    block = take_block(counters)
     while block < side.blocks:
         by_one, by_other = tile(load(scale_one, 0, D, H), L), tile(load(scale_other, 0, D, H), L)
         for part in range(parts.number):
@@ -324,8 +323,8 @@ def split(
                 if adds:
                     rest += load(other, place, D, L)
                 store(other, place, rest)
-        block = _done(counters)
-    return _wait(counters, side.blocks)
+        block = next_block(counters)
+    return wait_for_all(counters, side.blocks)
 
 
 @step
@@ -333,15 +332,15 @@ def to_rows(
     counters: int, side: Any, parts: Any, D: Any, L: int, H: int, features: int, channels: int, nodes: int, out: int
 ) -> int:
     """Row i is laid out from the features of node ``nodes[i]``, where heads come before channels."""
-    block = _take(counters)
+    block = take_block(counters)
     while block < side.blocks:
         for part in range(parts.number):
             for i in range(index(side.bounds, block), index(side.bounds, block + 1)):
                 place = index(nodes, i) * channels * H + part * (L // H)
                 row = load_heads(features, place, channels, D, L, H)
                 store(out, i * parts.row + part * parts.part, row)
-        block = _done(counters)
-    return _wait(counters, side.blocks)
+        block = next_block(counters)
+    return wait_for_all(counters, side.blocks)
 
 
 @step
@@ -349,244 +348,11 @@ def from_rows(
     counters: int, side: Any, parts: Any, D: Any, L: int, H: int, rows: int, channels: int, nodes: int, out: int
 ) -> int:
     """The reverse of :func:`to_rows`."""
-    block = _take(counters)
+    block = take_block(counters)
     while block < side.blocks:
         for part in range(parts.number):
             for i in range(index(side.bounds, block), index(side.bounds, block + 1)):
                 row = load(rows, i * parts.row + part * parts.part, D, L)
                 store_heads(out, index(nodes, i) * channels * H + part * (L // H), channels, row, H)
-        block = _done(counters)
-    return _wait(counters, side.blocks)
-
-
-@step
-def pick(counters: int, side: Any, D: Any, H: int, values: int, entries: int, out: int) -> int:
-    """``out[e] = values[entries[e]]``, vectors of heads."""
-    block = _take(counters)
-    while block < side.blocks:
-        start, stop = index(side.bounds, block), index(side.bounds, block + 1)
-        for e in range(index(side.rowptr, start), index(side.rowptr, stop)):
-            store(out, e * H, load(values, index(entries, e) * H, D, H))
-        block = _done(counters)
-    return _wait(counters, side.blocks)
-
-
-@step
-def place(counters: int, side: Any, D: Any, H: int, values: int, entries: int, out: int) -> int:
-    """The reverse of :func:`pick`: ``out[entries[e]] = values[e]``."""
-    block = _take(counters)
-    while block < side.blocks:
-        start, stop = index(side.bounds, block), index(side.bounds, block + 1)
-        for e in range(index(side.rowptr, start), index(side.rowptr, stop)):
-            store(out, index(entries, e) * H, load(values, e * H, D, H))
-        block = _done(counters)
-    return _wait(counters, side.blocks)
-
-
-@step
-def attention_gradient(
-    counters: int, side: Any, D: Any, H: int, direct: int, by_rounds: int, rounds: int, distance: int, scale: int,
-    G: int, out: int, dots: int,
-) -> int:  # fmt: skip
-    """``out[order[e]] = direct[e] + scale b`` with b the sum of ``by_rounds`` over the rounds.
-
-    And ``dots[i] += b G[order[e]]``, if they are wanted. The rounds' values are ``distance`` numbers apart.
-    """
-    block = _take(counters)
-    while block < side.blocks:
-        by_sum = load(scale, 0, D, H)
-        for i in range(index(side.bounds, block), index(side.bounds, block + 1)):
-            dot = zeros(D, H)
-            for e in range(index(side.rowptr, i), index(side.rowptr, i + 1)):
-                total, place = zeros(D, H), index(side.order, e) * H
-                for r in range(rounds):
-                    total += load(by_rounds, r * distance + e * H, D, H)
-                dot += total * load(G, place, D, H)
-                store(out, place, load(direct, e * H, D, H) + by_sum * total)
-            if dots != 0:
-                store(dots, i * H, load(dots, i * H, D, H) + dot)
-        block = _done(counters)
-    return _wait(counters, side.blocks)
-
-
-@inlined
-def _logit(side: Any, own: Any, e: int, src: int, edge: int, D: Any, H: int, A: int) -> Any:
-    """The logit of an entry before LeakyReLU."""
-    prefetch(src, index(side.col, min(e + A, side.last)) * H, D, H, A)
-    logit = own + load(src, index(side.col, e) * H, D, H)
-    if edge != 0:
-        logit += load(edge, e * H, D, H)
-    return logit
-
-
-@step
-def logits(
-    counters: int, side: Any, parts: Any, D: Any, L: int, H: int, x: int, att_dst: int, att_src: int, dst: int,
-    src: int,
-) -> int:  # fmt: skip
-    """``dst[i] = <x[i], att_dst>`` and ``src[i] = <x[i], att_src>``, for each head; the weights are rows."""
-    block = _take(counters)
-    while block < side.blocks:
-        for i in range(index(side.bounds, block), index(side.bounds, block + 1)):
-            to_dst, to_src = zeros(D, H), zeros(D, H)
-            for part in range(parts.number):
-                row = load(x, i * parts.row + part * parts.part, D, L)
-                to_dst += fold(row * load(att_dst, part * L, D, L), H)
-                to_src += fold(row * load(att_src, part * L, D, L), H)
-            store(dst, i * H, to_dst)
-            store(src, i * H, to_src)
-        block = _done(counters)
-    return _wait(counters, side.blocks)
-
-
-@step
-def add_logits(
-    counters: int, side: Any, parts: Any, D: Any, L: int, H: int, dst: int, src: int, att_dst: int, att_src: int,
-    out: int,
-) -> int:  # fmt: skip
-    """The transpose of :func:`logits`: ``out[i] += dst[i] att_dst + src[i] att_src``."""
-    block = _take(counters)
-    while block < side.blocks:
-        for i in range(index(side.bounds, block), index(side.bounds, block + 1)):
-            at_dst, at_src = tile(load(dst, i * H, D, H), L), tile(load(src, i * H, D, H), L)
-            for part in range(parts.number):
-                spot = i * parts.row + part * parts.part
-                total = at_dst * load(att_dst, part * L, D, L) + at_src * load(att_src, part * L, D, L)
-                store(out, spot, load(out, spot, D, L) + total)
-        block = _done(counters)
-    return _wait(counters, side.blocks)
-
-
-@step
-def softmax(
-    counters: int, side: Any, D: Any, H: int, A: int, dst: int, src: int, edge: int, slope: int, out: int
-) -> int:
-    """``out[e] = softmax_e LeakyReLU(dst[i] + src[j] + edge[e])``, vectors of heads."""
-    block = _take(counters)
-    while block < side.blocks:
-        by_slope, zero = load(slope, 0, D, H), zeros(D, H)
-        for i in range(index(side.bounds, block), index(side.bounds, block + 1)):
-            first, end, own = index(side.rowptr, i), index(side.rowptr, i + 1), load(dst, i * H, D, H)
-            peak, total = zeros(D, H), zeros(D, H)
-            for e in range(first, end):
-                logit = _logit(side, own, e, src, edge, D, H, A)
-                logit = select(_LESS, logit, zero, by_slope * logit, logit)
-                store(out, e * H, logit)
-                if e == first:
-                    peak = logit
-                peak = select(_LESS, peak, logit, logit, peak)
-            for e in range(first, end):
-                power = exp(load(out, e * H, D, H) - peak)
-                store(out, e * H, power)
-                total += power
-            for e in range(first, end):
-                store(out, e * H, load(out, e * H, D, H) / total)
-        block = _done(counters)
-    return _wait(counters, side.blocks)
-
-
-@step
-def softmax_backward(
-    counters: int, side: Any, D: Any, H: int, A: int, dst: int, src: int, edge: int, slope: int, softmax: int,
-    grad: int, grad_logit: int, grad_dst: int,
-) -> int:  # fmt: skip
-    """``grad_logit[e]``, the gradient at the logits before LeakyReLU, and ``grad_dst[i]``, its sum."""
-    block = _take(counters)
-    while block < side.blocks:
-        by_slope, zero = load(slope, 0, D, H), zeros(D, H)
-        for i in range(index(side.bounds, block), index(side.bounds, block + 1)):
-            first, end, own = index(side.rowptr, i), index(side.rowptr, i + 1), load(dst, i * H, D, H)
-            mean, total = zeros(D, H), zeros(D, H)
-            for e in range(first, end):
-                mean += load(softmax, e * H, D, H) * load(grad, e * H, D, H)
-            for e in range(first, end):
-                at_logit = load(softmax, e * H, D, H) * (load(grad, e * H, D, H) - mean)
-                # At zero the slope is that of torch's leaky_relu.
-                logit = _logit(side, own, e, src, edge, D, H, A)
-                at_logit = select(_NOT_MORE, logit, zero, by_slope * at_logit, at_logit)
-                store(grad_logit, e * H, at_logit)
-                total += at_logit
-            store(grad_dst, i * H, total)
-        block = _done(counters)
-    return _wait(counters, side.blocks)
-
-
-@step
-def sums(counters: int, side: Any, D: Any, H: int, A: int, values: int, out: int) -> int:
-    """``out[i] = sum_e values[order[e]]``, vectors of heads."""
-    block = _take(counters)
-    while block < side.blocks:
-        for i in range(index(side.bounds, block), index(side.bounds, block + 1)):
-            total = zeros(D, H)
-            for e in range(index(side.rowptr, i), index(side.rowptr, i + 1)):
-                prefetch(values, index(side.order, min(e + A, side.last)) * H, D, H, A)
-                total += load(values, index(side.order, e) * H, D, H)
-            store(out, i * H, total)
-        block = _done(counters)
-    return _wait(counters, side.blocks)
-
-
-@step
-def gram(
-    counters: int, parts: Any, D: Any, L: int, H: int, nodes: int, height: int, x: int, y: int, channels: int, out: int
-) -> int:
-    """``x^T y`` for each head, summed over blocks of ``height`` rows: ``out[block, c, d] = sum_i x[i, c] y[i, d]``.
-
-    The blocks are the same however many threads there are, and so are the sums over them.
-    """
-    blocks = (nodes + height - 1) // height
-    block = _take(counters)
-    while block < blocks:
-        for c in range(channels):
-            own = c // (L // H) * parts.part + c % (L // H) * H
-            for part in range(parts.number):
-                total = zeros(D, L)
-                for i in range(block * height, min(nodes, (block + 1) * height)):
-                    row = load(y, i * parts.row + part * parts.part, D, L)
-                    total += tile(load(x, i * parts.row + own, D, H), L) * row
-                store(out, (block * channels + c) * parts.number * L + part * L, total)
-        block = _done(counters)
-    return _wait(counters, blocks)
-
-
-@step
-def sum_gram(
-    counters: int, D: Any, H: int, nodes: int, height: int, channels: int, blocks: int, out: int, transpose: int
-) -> int:
-    """The sum of the ``blocks`` that :func:`gram` made, and its transpose."""
-    block = _take(counters)
-    while block < 1:
-        for c in range(channels):
-            for d in range(channels):
-                total = zeros(D, H)
-                for b in range((nodes + height - 1) // height):
-                    total += load(blocks, ((b * channels + c) * channels + d) * H, D, H)
-                store(out, (c * channels + d) * H, total)
-                store(transpose, (d * channels + c) * H, total)
-        block = _done(counters)
-    return _wait(counters, 1)
-
-
-@step
-def add_gram_product(
-    counters: int, side: Any, parts: Any, D: Any, L: int, H: int, x: int, gram: int, channels: int, scale: int,
-    out: int, y: int, dots: int, dots_level: int, level: int,
-) -> int:  # fmt: skip
-    """``out[i] += own`` with ``own = scale sum_c x[i, c] gram[c]``; dots as in :func:`aggregate_inner`."""
-    block = _take(counters)
-    while block < side.blocks:
-        by_sum = tile(load(scale, 0, D, H), L)
-        for part in range(parts.number):
-            for i in range(index(side.bounds, block), index(side.bounds, block + 1)):
-                total, spot = zeros(D, L), i * parts.row + part * parts.part
-                for c in range(channels):
-                    own = i * parts.row + c // (L // H) * parts.part + c % (L // H) * H
-                    total += tile(load(x, own, D, H), L) * load(gram, c * channels * H + part * L, D, L)
-                total = by_sum * total
-                if dots != 0:
-                    dot = fold(total * load(y, spot, D, L), H)
-                    store(dots, i * H, load(dots, i * H, D, H) + dot)
-                    store(dots_level, i * H, load(dots_level, i * H, D, H) + load(level, 0, D, H) * dot)
-                store(out, spot, load(out, spot, D, L) + total)
-        block = _done(counters)
-    return _wait(counters, side.blocks)
+        block = next_block(counters)
+    return wait_for_all(counters, side.blocks)

@@ -32,6 +32,7 @@ from cagat.kernels.simd import (
     intrinsic,
     keep_alive,
     load,
+    multiply_add,
     prefetch,
     select,
     store,
@@ -193,7 +194,8 @@ def _encode_part(a: Any, i: int, part: int, row: int, signs: int, D: Any) -> Any
     h = load(a.bias, part, D, LANES)
     for e in range(index(a.rowptr, i), index(a.rowptr, i + 1)):
         prefetch(a.z, index(a.col, min(e + FAR, a.last)) * a.width + part, D, LANES, FAR)
-        h += tile(load(a.value, e, D, 1), LANES) * load(a.z, index(a.col, e) * a.width + part, D, LANES)
+        z = load(a.z, index(a.col, e) * a.width + part, D, LANES)
+        h = multiply_add(tile(load(a.value, e, D, 1), LANES), z, h)
     store(row, part, h)
     _store_signs(signs, i * a.width + part, h)
     return h
@@ -269,7 +271,7 @@ def _judge(
             total = zeros(D, LANES)
             for part in range(0, a.width, LANES):
                 h = load(row, part, D, LANES) if is_real else _encode_part(a, i, part, row, signs, D)
-                total += load(v, part, D, LANES) * select(0, nothing, h, h, tilt * h)
+                total = multiply_add(load(v, part, D, LANES), select(0, nothing, h, h, tilt * h), total)
             store(np.int64(score.ctypes.data), 0, fold(total, 1))
             losses[i], slant = _verdict(score[0], is_real, D)
             gates[i] = slant / D(n)
@@ -329,6 +331,7 @@ def _hand_down(
             for e in range(first_shuffled, last_shuffled):
                 at = tile(load(factor, 2 * longest + e - first_shuffled, D, 1), LANES)
                 times_v += _where_positive(signs_shuffled, index(col, e) * width + part, at)
-            row = load(v, part, D, LANES) * (tile(load(end, 0, D, 1), LANES) + rest * times_v)
-            row += load(shared, part, D, LANES) * (tile(load(end, 1, D, 1), LANES) + rest * times_shared)
+            at_v = multiply_add(rest, times_v, tile(load(end, 0, D, 1), LANES))
+            at_shared = multiply_add(rest, times_shared, tile(load(end, 1, D, 1), LANES))
+            row = multiply_add(load(shared, part, D, LANES), at_shared, load(v, part, D, LANES) * at_v)
             store(out, k * width + part, row)
