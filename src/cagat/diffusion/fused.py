@@ -71,6 +71,7 @@ class Common(NamedTuple):
     feedback: int
     walks: int
     symmetric: int
+    adds_Z: int  # Whether lam < 1 for any head.
     order: int  # Indices: the node of each row
     entries: int  # and the given entry of each entry.
     G: int
@@ -144,6 +145,7 @@ def forward(constants: Constants) -> CFunction:
         both = Side(rows.blocks, rows.bounds, rows.rowptr, rows.col, 0, down.weight, rows.last)
         K, T, level, Z = p.rounds, p.steps, p.level, p.chain
         c, none = p.counters, p.nothing
+        added = Z if p.adds_Z else none  # (1 - lam) Z
         if f.given:
             c = attention_steps.pick(c, rows, D, H, values=f.given, entries=p.entries, out=p.G)
         if f.Z:
@@ -154,13 +156,13 @@ def forward(constants: Constants) -> CFunction:
             H_0 = p.hidden if K > 0 else f.H
             if shares and K > 0 and p.has_context:
                 c = steps.aggregate_twice(
-                    c, both, parts, D, L, P, H, A, x=Z, values=p.G, scale_values=s.lam, add=Z, scale_add=s.keep,
+                    c, both, parts, D, L, P, H, A, x=Z, values=p.G, scale_values=s.lam, add=added, scale_add=s.keep,
                     out=Z + level, out_values=H_0,
                 )  # fmt: skip
                 made = 1
             else:
                 c = steps.aggregate(
-                    c, rows, parts, D, L, H, A, x=none, scale_x=s.one, values=p.G, y=Z, scale_y=s.lam, add=Z,
+                    c, rows, parts, D, L, H, A, x=none, scale_x=s.one, values=p.G, y=Z, scale_y=s.lam, add=added,
                     scale_add=s.keep, out=H_0,
                 )  # fmt: skip
         for k in range(1, K + 1):
@@ -198,7 +200,7 @@ def forward(constants: Constants) -> CFunction:
                 out = other if i > 0 else H_after
                 V = chain + i * level if i > 0 else V_0
                 scale, scale_Y, scale_Q = (s.one, s.alpha, s.xi) if i > 0 else (s.lam, s.lam_alpha, s.lam_xi)
-                context, add = Y if p.has_context else none, none if i > 0 else Z
+                context, add = Y if p.has_context else none, none if i > 0 else added
                 values = p.B + (r - 1) * p.matrix
                 if p.affinity != EDGES:
                     values, scale = p.G, s.rest if i > 0 else s.lam_rest
@@ -245,7 +247,8 @@ def backward(constants: Constants) -> CFunction:
             # With one product alone it costs more to bring dG into the order of the rows than to read Z for it.
             c = steps.inner(c, rows, parts, D, L, H, A, x=b.dH, y=Z, scale=s.lam, add=none, scale_add=s.one, out=b.dG)
             c = steps.aggregate(
-                c, columns, parts, D, L, H, A, x=none, scale_x=s.one, values=p.G, y=b.dH, scale_y=s.lam, add=b.dH,
+                c, columns, parts, D, L, H, A, x=none, scale_x=s.one, values=p.G, y=b.dH, scale_y=s.lam,
+                add=b.dH if p.adds_Z else none,
                 scale_add=s.keep, out=b.dZ,
             )  # fmt: skip
         dH = b.dH

@@ -14,7 +14,7 @@ from torch.library import custom_op
 from cagat.diffusion.diffuse import Coefficients, Diffusion, diffuse
 from cagat.kernels import CSRGraph, CSRPattern, edge_softmax
 from cagat.kernels.csr_pattern import LocalOrder
-from cagat.kernels.operators import is_traced, seeded_dropout
+from cagat.kernels.operators import Operator, is_traced, seeded_dropout
 from cagat.kernels.row_layout import row_layout
 
 if TYPE_CHECKING:
@@ -69,8 +69,7 @@ def diffuse_features(
         *(_as_tensors(graph, diffusion.normalization, Z.dtype), Z, G, dst, src, seed, alpha, lam, xi),
         *(p, slope, *switches, diffusion.normalization == "walk"),
     )
-    operator = fused_diffusion if is_traced(Z) else _Untraced.apply
-    H: Tensor = operator(*arguments)[0]  # type: ignore[no-untyped-call]
+    H: Tensor = fused_diffusion(*arguments)[0]
     return H
 
 
@@ -149,7 +148,7 @@ def _plan(
     return Plan.reduced(*_graph_of(graph), layout, tuple(coefficients), switches)  # type: ignore[arg-type]
 
 
-def _forward(
+def _fused_diffusion(
     graph: list[Tensor], Z: Tensor, G: Tensor | None, dst: Tensor | None, src: Tensor | None, seed: Tensor | None,
     alpha: Tensor | None, lam: Tensor, xi: Tensor | None, p: float, slope: float, K: int, T: int, full: bool,
     feedback: bool, walks: bool,
@@ -176,11 +175,7 @@ def _forward(
     return H, none, none.clone(), none.clone(), none.clone()
 
 
-fused_diffusion = custom_op("cagat::fused_diffusion", _forward, mutates_args=())
-
-
-@fused_diffusion.register_fake
-def _(graph: list[Tensor], Z: Tensor, G: Tensor | None, *others: Any) -> tuple[Tensor, ...]:
+def _fake(graph: list[Tensor], Z: Tensor, G: Tensor | None, *others: Any) -> tuple[Tensor, ...]:
     alpha, lam, xi, p, _, *switches = others[3:]
     plan = _plan(graph, Z, alpha, lam, xi, *switches)
     H = torch.empty_like(Z, memory_format=torch.contiguous_format)
@@ -269,7 +264,7 @@ def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Any, ...]:
         if learns:
             for place, gradient in zip((5, 6, 7), found[-3:], strict=True):
                 gradients[place] = gradient if tensors[place] is not None else None
-    return ([None] * len(graph), *gradients, *(None,) * len(ctx.numbers))
+    return (*gradients, *(None,) * len(ctx.numbers))
 
 
 def _differentiable_gradients(
@@ -301,19 +296,4 @@ def _differentiable_gradients(
     return [next(found) if view is not None and view.requires_grad else None for view in views]
 
 
-fused_diffusion.register_autograd(_backward, setup_context=_setup)
-
-
-class _Untraced(torch.autograd.Function):
-    """The operator without torch's dispatcher, which takes as long as the products of plain GAT on Cora."""
-
-    # Not a setup_context beside forward: torch would look up the signature at each call, a tenth of a millisecond.
-    @staticmethod
-    def forward(ctx: Any, *arguments: Any) -> tuple[Tensor, ...]:
-        output = _forward(*arguments)
-        _setup(ctx, arguments, output)
-        return output
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
-        return (None, *_backward(ctx, *grads)[1:])
+fused_diffusion = Operator(_fused_diffusion, _fake, _setup, _backward)
