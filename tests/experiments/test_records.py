@@ -62,5 +62,5 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_LARGEST_BYTES", path.stat().st_size)
     assert len(Records(path)) == 1
     monkeypatch.setattr(module, "_LARGEST_BYTES", path.stat().st_size - 1)
-    with pytest.raises(CagatError, match=r"runs\.jsonl: is larger than \d+ bytes"):
+    with pytest.raises(CagatError, match=r"runs\.jsonl: cannot be read \(it is larger than \d+ bytes\)"):
         Records(path)

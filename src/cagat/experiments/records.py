@@ -5,12 +5,12 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import filelock
 
 from cagat.errors import CagatError
-from cagat.files import disk_errors, open_regular, size_of
+from cagat.files import disk_errors, read_bounded
 
 _LARGEST_BYTES = 2**29  # A thousand records with the losses of ten thousand epochs each.
 
@@ -45,16 +45,17 @@ class Records:
 
     def add(self, asked: Mapping[str, Any], found: dict[str, Any]) -> None:
         """Keep what was found."""
-        record = {"asked": dict(asked), "found": found}
         with disk_errors(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self._lock:
-                self._remove_unfinished_line()
+                self.refresh()
                 with self.path.open("ab") as stream:
-                    stream.write((json.dumps(record) + "\n").encode())
+                    if stream.tell() > self._read:  # A kill cut the last line off.
+                        stream.truncate(self._read)
+                    stream.write((json.dumps({"asked": dict(asked), "found": found}) + "\n").encode())
                     stream.flush()
                     os.fsync(stream.fileno())
-        self._known[digest(asked)] = record
+                self.refresh()
 
     def refresh(self) -> None:
         """Read what other processes added.
@@ -62,11 +63,14 @@ class Records:
         Raises:
             CagatError: The file cannot be read, or holds something else.
         """
-        if not self.path.exists():
+        if not self.path.exists() or 0 < self._read == self.path.stat().st_size:
             return
-        with self._opened() as stream:
-            stream.seek(self._read)
-            content = stream.read(_LARGEST_BYTES)
+        try:
+            content = read_bounded(self.path, _LARGEST_BYTES)[self._read :]
+        except OSError as error:
+            raise CagatError(
+                f"{self.path}: cannot be read ({error.strerror}). Move it away, or choose another directory."
+            ) from error
         finished = content[: content.rfind(b"\n") + 1]
         line = b""
         try:
@@ -79,35 +83,6 @@ class Records:
                 f"{self.path}: {line[:60]!r} is no record. Remove the line; its work is done again."
             ) from error
         self._read += len(finished)
-
-    def _remove_unfinished_line(self) -> None:
-        if not self.path.exists():
-            return
-        with self._opened() as stream:
-            if (size := size_of(stream)) == 0:
-                return
-            stream.seek(size - 1)
-            if stream.read(1) == b"\n":
-                return
-            stream.seek(0)
-            finished = stream.read(size).rfind(b"\n") + 1
-        os.truncate(self.path, finished)
-
-    def _opened(self) -> BinaryIO:
-        """The file, for reading: neither a device, which may have no end, nor larger than any file of records."""
-        try:
-            stream = open_regular(self.path)
-        except OSError as error:
-            raise CagatError(
-                f"{self.path}: cannot be read ({error.strerror}). Move it away, or choose another directory."
-            ) from error
-        if size_of(stream) > _LARGEST_BYTES:
-            stream.close()
-            raise CagatError(
-                f"{self.path}: is larger than {_LARGEST_BYTES} bytes, as no file of records is. Move it away, or "
-                "choose another directory."
-            )
-        return stream
 
 
 def digest(asked: Mapping[str, Any]) -> str:
