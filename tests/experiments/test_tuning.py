@@ -1,6 +1,6 @@
 import csv
 import json
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,7 @@ from cagat import data
 from cagat.cli.tune import tune
 from cagat.errors import ConfigError
 from cagat.experiments import task as scoring
-from cagat.experiments import tuning
+from cagat.experiments import tuning, workers
 from cagat.experiments.search_report import write_report
 from cagat.experiments.search_space import SearchSpace
 from cagat.experiments.tuning import Search, TuneOptions, read_trials
@@ -24,7 +24,7 @@ RESULTS = Path(__file__).parents[2] / "results" / "tuning"
 def in_process():
     """Fits in a thread: a process takes seconds to start. `test_the_command` has real ones."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tuning, "ProcessPoolExecutor", lambda jobs, **options: ThreadPoolExecutor(1))
+        patch.setattr(workers, "ProcessPoolExecutor", lambda *options: ThreadPoolExecutor(1))
         yield
 
 
@@ -196,10 +196,7 @@ def test_what_cannot_be_had_together_is_given_up(tmp_path):
 
 
 def test_the_command(tmp_path, capsys, monkeypatch):
-    monkeypatch.undo()
-    from concurrent.futures import ProcessPoolExecutor
-
-    monkeypatch.setattr(tuning, "ProcessPoolExecutor", ProcessPoolExecutor)
+    monkeypatch.setattr(workers, "ProcessPoolExecutor", ProcessPoolExecutor)
     tune(out=tmp_path / "t", dataset=[GRAPH], labels=[5], splits=1, trials=1, epochs=2, patience=5)
     assert "Try it: cagat train --config" in capsys.readouterr().out
     assert (tmp_path / "t" / "best.yaml").exists()

@@ -63,7 +63,7 @@ def main() -> None:
         # torch tells that memory is short with a RuntimeError of several lines.
         if not isinstance(error, MemoryError) and "can't allocate memory" not in str(error):
             raise
-        _fail("There is not enough memory. Ask for fewer units, heads or layers, or use a machine with more.", 1)
+        _fail("There is not enough memory. Ask for fewer units, heads, layers or --jobs, or take a larger machine.", 1)
 
 
 def _fail(message: str, exit_code: int) -> NoReturn:

@@ -5,13 +5,10 @@ import io
 import json
 import logging
 import math
-import multiprocessing
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,7 +17,7 @@ from cagat.errors import CagatError, ConfigError
 from cagat.experiments.records import Records
 from cagat.experiments.search_space import SearchSpace
 from cagat.experiments.task import Task, cached_graph, validation_scores
-from cagat.experiments.workers import init_worker
+from cagat.experiments.workers import result_of, worker_pool
 from cagat.files import atomic_write, read_bounded
 from cagat.models import card
 from cagat.training import DivergedError, TrainConfig
@@ -131,7 +128,7 @@ class Search:
         """
         import optuna
 
-        with self._workers() as workers:
+        with worker_pool(self.options.jobs) as workers:
             while (number := self.finished) < self.options.trials:
                 self.study.sampler = optuna.samplers.TPESampler(seed=self.options.seed + number, multivariate=True)
                 if number < len(self._first):
@@ -212,7 +209,7 @@ class Search:
                     arguments = (config, tasks[number], self.options.data_dir)
                     running[number] = workers.submit(validation_scores, *arguments)
             if (found := self._records.get(asked[step])) is None:
-                found = _result(running[step])
+                found = result_of(running[step])
                 self._records.add(asked[step], found)
             on_fit(step + 1, len(tasks))
             scores.append(found["val_accuracy"])
@@ -220,20 +217,6 @@ class Search:
             if step + 1 < len(tasks) and trial.should_prune():
                 raise optuna.TrialPruned(f"given up after {step + 1} of {len(tasks)} fits")
         return statistics.fmean(scores)
-
-    @contextmanager
-    def _workers(self) -> Iterator[ProcessPoolExecutor]:
-        others = set(multiprocessing.active_children())
-        # Spawned, not forked: torch's threads do not survive a fork.
-        context = multiprocessing.get_context("spawn")
-        workers = ProcessPoolExecutor(self.options.jobs, mp_context=context, initializer=init_worker)
-        try:
-            yield workers
-        finally:
-            # After an interrupt nobody wants to wait for the fits that are under way; they are done again.
-            workers.shutdown(wait=False, cancel_futures=True)
-            for child in set(multiprocessing.active_children()) - others:
-                child.kill()
 
     def _trials_text(self) -> str:
         trials = self.finished_trials()
@@ -318,13 +301,3 @@ def _finalists(options: TuneOptions) -> list[Mapping[str, Any]]:
         )
     complete.sort(key=lambda trial: trial.value or -math.inf, reverse=True)
     return [trial.params for trial in complete]
-
-
-def _result(future: Future[dict[str, Any]]) -> dict[str, Any]:
-    try:
-        return future.result()
-    except BrokenProcessPool as error:
-        raise CagatError(
-            "A worker was killed, perhaps because memory ran out. What was done is kept: give the same command again, "
-            "perhaps with fewer --jobs."
-        ) from error

@@ -1,15 +1,18 @@
-"""Processes that work through the jobs of an experiment."""
+"""Processes that work through the jobs of an experiment, or do the fits of a search."""
 
 import multiprocessing
 import os
 import signal
 import statistics
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
@@ -19,6 +22,7 @@ from cagat.training.compute import keep_freed_memory
 
 _POLL_SECONDS = 0.5
 _PARENT_POLL_SECONDS = 2.0
+_T = TypeVar("_T")
 
 
 def work_through(
@@ -40,52 +44,30 @@ def work_through(
         deterministic: Whether torch shall refuse operations whose bits are not fixed.
 
     Raises:
-        CagatError: A process died, or stopped with a message of its own; what was done is kept.
+        CagatError: A process was killed, or a job cannot be done; what was done is kept.
     """
-    if all(store.records.get(job.asked) is not None for job in jobs):
+    missing = [job for job in jobs if store.records.get(job.asked) is None]
+    if not missing:
         on_progress(len(jobs), 0.0)
         return
-    # Spawned, not forked: torch's threads do not survive a fork.
-    context = multiprocessing.get_context("spawn")
-    arguments = (store.directory, store.records.path.stem, jobs, data_dir, deterministic)
-    workers = [context.Process(target=_work, args=arguments, daemon=True) for _ in range(processes)]
-    for worker in workers:
-        worker.start()
     pending = jobs
-    try:
-        while any(worker.is_alive() for worker in workers):
-            time.sleep(_POLL_SECONDS)
+    with worker_pool(processes, deterministic) as pool:
+        place = store.directory, store.records.path.stem
+        futures = {pool.submit(_work, *place, job, data_dir) for job in missing}
+        while futures:
+            done, futures = wait(futures, _POLL_SECONDS, FIRST_COMPLETED)
             store.records.refresh()
             pending = [job for job in pending if store.found(job) is None]
             on_progress(len(jobs) - len(pending), _seconds_left(store, pending, processes))
-    finally:
-        for worker in workers:
-            worker.kill()
-    store.records.refresh()
-    codes = {worker.exitcode or 0 for worker in workers} - {0}
-    if codes:
-        raise CagatError(_reason(min(codes), store.records.path))
+            for future in done:
+                result_of(future)
 
 
-def _reason(code: int, path: Path) -> str:
-    """Why the work is not done: a worker that was killed is worth another try, one that printed an error is not."""
-    if code < 0:
-        return (
-            f"A worker was killed (signal {-code}), perhaps because memory ran out. What was done is kept in {path}: "
-            "give the same command again to go on, perhaps with fewer --jobs."
-        )
-    return (
-        f"A worker stopped (exit code {code}); its message is above. What was done is kept in {path}: fix what the "
-        "message names, and give the same command again to go on."
-    )
+def _work(directory: Path, experiment: str, job: Job, data_dir: str | None) -> None:
+    _store(directory, experiment).work([job], data_dir)
 
 
-def _work(directory: Path, experiment: str, jobs: list[Job], data_dir: str | None, deterministic: bool) -> None:
-    init_worker()
-    # A job itself runs on one thread, so this is all that is left to ask for.
-    torch.use_deterministic_algorithms(deterministic)
-    with printed_errors():
-        JobStore(directory, experiment).work(jobs, data_dir)
+_store = cache(JobStore)
 
 
 def _seconds_left(store: JobStore, pending: list[Job], processes: int) -> float | None:
@@ -102,9 +84,37 @@ def _seconds_left(store: JobStore, pending: list[Job], processes: int) -> float 
     return sum(means.get((job.method, job.task.dataset), overall) for job in pending) / processes
 
 
-def init_worker() -> None:
+@contextmanager
+def worker_pool(processes: int, deterministic: bool = False) -> Iterator[ProcessPoolExecutor]:
+    """Processes that are killed at the end: after an interrupt nobody wants to wait for what is under way."""
+    others = set(multiprocessing.active_children())
+    # Spawned, not forked: torch's threads do not survive a fork.
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(processes, context, _init_worker, (deterministic,))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in set(multiprocessing.active_children()) - others:
+            child.kill()
+
+
+def result_of(future: "Future[_T]") -> _T:
+    """What a worker found; an error of its own is raised here, too."""
+    try:
+        return future.result()
+    except BrokenProcessPool as error:
+        raise CagatError(
+            "A worker was killed, perhaps because memory ran out. What was done is kept: give the same command again, "
+            "perhaps with fewer --jobs."
+        ) from error
+
+
+def _init_worker(deterministic: bool) -> None:
     """Keep freed memory, leave Ctrl-C, which goes to all of a terminal's processes, to the parent, and end with it."""
     keep_freed_memory()
+    # A fit itself runs on one thread, so this is all that is left to ask for.
+    torch.use_deterministic_algorithms(deterministic)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = os.getppid()
 
@@ -114,24 +124,3 @@ def init_worker() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, name="cagat-parent-watch", daemon=True).start()
-
-
-@contextmanager
-def printed_errors() -> Iterator[None]:
-    """End a worker with one message, as the command line ends, where the input or the machine is at fault."""
-    try:
-        yield
-    except CagatError as error:
-        message = str(error)
-    except OSError as error:
-        place = "" if error.filename is None else f"{os.fsdecode(error.filename)[:200]}: "
-        message = f"{place}{error.strerror or error}. Check who may read and write there, and the space left."
-    except (MemoryError, RuntimeError) as error:
-        # torch reports that memory is short with a RuntimeError of several lines.
-        if not isinstance(error, MemoryError) and "can't allocate memory" not in str(error):
-            raise
-        message = "There is not enough memory. Use fewer --jobs, or a machine with more."
-    else:
-        return
-    print(f"Error: {message}", file=sys.stderr)
-    sys.exit(1)
