@@ -2,12 +2,13 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from cagat.cli import app
-from cagat.errors import DatasetError
-from cagat.experiments.bench.dgl_layer import measure_dgl
-from cagat.experiments.bench.measurement import Budget
+from cagat.errors import CagatError, DatasetError
+from cagat.experiments.bench.in_turns import measure_against, measure_dgl
+from cagat.experiments.bench.layers import layer_inputs
 
 
 def test_bench_writes_what_it_shows(tmp_path, real_graphs):
@@ -29,35 +30,35 @@ def test_bench_writes_what_it_shows(tmp_path, real_graphs):
     assert [path.name for path in tmp_path.iterdir()] == ["bench.json"]
 
 
-def test_a_graph_that_cannot_be_had_leaves_its_rows_out(monkeypatch):
+def test_bench_names_a_directory_that_is_missing_before_it_measures(tmp_path):
+    done = CliRunner().invoke(app, ["bench", "--json", str(tmp_path / "none" / "bench.json")])
+    assert "there is no directory" in str(done.exception)
+
+
+def test_it_says_why_rows_are_left_out(monkeypatch):
     def absent(name, **options):
         raise DatasetError(f"no {name}")
 
     monkeypatch.setattr("cagat.data.load", absent)
     done = CliRunner().invoke(app, ["bench", "--quick", "--compare"])
     assert done.exit_code == 0, done.output
-    assert "Left out: no cora" in done.output
-    assert "Left out: no pubmed" in done.output
-
-
-def test_bench_names_a_directory_that_is_missing_before_it_measures(tmp_path):
-    done = CliRunner().invoke(app, ["bench", "--json", str(tmp_path / "none" / "bench.json")])
-    assert "there is no directory" in str(done.exception)
-
-
-def test_compare_says_why_dgl_is_not_measured(monkeypatch):
-    def absent(name, **options):
-        raise DatasetError(f"no {name}")
-
-    monkeypatch.setattr("cagat.data.load", absent)
-    done = CliRunner().invoke(app, ["bench", "--quick", "--compare"])
-    assert "Left out: DGL's GATConv" in done.output
+    for reason in ("no cora", "no pubmed", "DGL's GATConv"):
+        assert f"Left out: {reason}" in done.output
     done = CliRunner().invoke(app, ["bench", "--quick", "--compare", "--dgl", "python"])
     assert "DGL" not in done.output
 
 
 def test_an_environment_without_dgl_is_named_with_the_reason():
-    reasons = []
-    rows = measure_dgl("karate", (1,), Budget(0.1, 3), Path(sys.executable), reasons.append)
-    assert list(rows) == []
-    assert "could not run it: ModuleNotFoundError: No module named 'dgl'" in reasons[0]
+    with pytest.raises(CagatError, match="could not run it: ModuleNotFoundError: No module named 'dgl'"):
+        list(measure_dgl("karate", (1,), 3, Path(sys.executable)))
+
+
+def test_a_checkout_against_itself(monkeypatch):
+    monkeypatch.setattr("cagat.experiments.bench.in_turns.layer_inputs", lambda name: layer_inputs("karate"))
+    rows = measure_against(Path(__file__).parents[2], (1,), 2)
+    row = next(rows)
+    assert (row.case, row.threads, row.target) == ("layer, cora", 1, 1.05)
+    assert row.peer.startswith("commit ")
+    assert 0.1 < row.ratio < 10
+    with pytest.raises(CagatError, match="is no checkout of cagat"):
+        next(measure_against(Path(__file__).parent, (1,), 2))

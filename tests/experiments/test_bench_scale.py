@@ -12,8 +12,6 @@ def probes(monkeypatch):
 
     def probe(what, dataset, threads):
         asked.append((what, "large" if "nodes=1000000," in dataset else "small", threads))
-        if what == "peer" and threads == 2:
-            raise CagatError("no room for it")
         if asked[-1][1] == "large":
             return Probe([100.0, 150.0, 180.0], 10_000_000, 3 * 2**30, 2**30)
         return Probe([0.5, 1.0, 2.0], 100_000, 2**20, 2**20)
@@ -23,14 +21,12 @@ def probes(monkeypatch):
 
 
 def test_time_for_each_edge_and_memory(probes):
-    reasons = []
-    rows = list(scale.measure_scale((1, 2), reasons.append))
+    rows = list(scale.measure_scale((1, 2)))
     assert [(row.case.split(",")[0], row.threads) for row in rows] == [("layer", 1), ("layer", 2), ("training step", 2)]
     assert [row.ratio for row in rows] == pytest.approx([1.5, 1.5, 3.0])
     assert (rows[0].ours_ms, rows[0].peer_ms, rows[2].peer_ms, rows[2].unit) == (150.0, 1.0, None, "GiB")
     assert rows[0].ours_spread_ms > 0
     assert rows[2].ours_spread_ms > 0
-    assert reasons == ["no room for it"]
     assert probes[:3] == [("layer", "small", 1), ("layer", "large", 1), ("layer", "small", 1)]
 
 

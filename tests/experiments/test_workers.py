@@ -35,5 +35,5 @@ def test_the_time_left(tmp_path):
 
 
 def test_a_worker_that_was_killed_is_worth_another_try():
-    with pytest.raises(CagatError, match="was killed.*give the same command again"), worker_pool(1) as pool:
+    with pytest.raises(CagatError, match=r"was killed.*give the same command again"), worker_pool(1) as pool:
         result_of(pool.submit(os._exit, 9))

@@ -1,5 +1,6 @@
 """`cagat bench`: our layer and its training beside others."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,7 +35,7 @@ def bench(
     if json_file is not None and not json_file.absolute().parent.is_dir():
         raise CagatError(f"{json_file} cannot be written: there is no directory {json_file.parent}; create it first")
     from cagat.experiments.bench import measure
-    from cagat.experiments.bench.against import commit_of, measure_against
+    from cagat.experiments.bench.in_turns import commit_of, measure_against
     from cagat.experiments.bench.measurement import facts
 
     switches = [f"--{name}" for name, is_on in (("quick", quick), ("compare", compare)) if is_on]
@@ -51,7 +52,7 @@ def bench(
         for row in measured:
             rows.append(row)
             if json_file is not None:  # After every row, so that an interrupted run is not lost.
-                atomic_write(json_file, json.dumps([row.as_dict() | {"run": run} for row in rows], indent=2) + "\n")
+                atomic_write(json_file, json.dumps([asdict(row) | {"run": run} for row in rows], indent=2) + "\n")
             status.update(f"Measuring; last: {row.case}, {row.threads} threads, {row.ratio:.2f} {row.unit}")
     table = Table(title="ms: median ± quartiles' distance", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("case, and what it is beside")

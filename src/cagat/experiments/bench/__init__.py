@@ -1,13 +1,14 @@
 """What the layer and its training cost, beside others, measured interleaved in one run."""
 
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 
-from cagat.errors import DatasetError
-from cagat.experiments.bench.dgl_layer import measure_dgl, why_without_dgl
+from cagat.errors import CagatError
+from cagat.experiments.bench.in_turns import measure_dgl
 from cagat.experiments.bench.layers import measure_alternatives, measure_epochs, measure_layers, measure_reference
 from cagat.experiments.bench.measurement import Budget, Measurement
-from cagat.experiments.bench.scale import measure_memory, measure_scale
+from cagat.experiments.bench.scale import measure_memory, measure_peer_scale, measure_scale
 
 __all__ = ["Budget", "Measurement", "measure"]
 
@@ -38,19 +39,18 @@ def measure(
         if compare:
             parts.append(measure_alternatives(name, threads, budget))
             if dgl_python is not None:
-                parts.append(measure_dgl(name, threads, budget, dgl_python, left_out))
+                parts.append(measure_dgl(name, threads, repeats, dgl_python))
         if not quick:
             parts.append(measure_epochs(name, threads, budget))
     if not quick:
-        parts += [measure_reference(threads), measure_memory(), measure_scale(threads, left_out)]
+        parts += [measure_reference(threads), measure_memory(), measure_scale(threads), measure_peer_scale(threads)]
     if compare and dgl_python is None:
-        left_out(why_without_dgl())
+        left_out(
+            "DGL's GATConv: the newest DGL that pip finds, 2.1.0, is built for PyTorch 2.0 to 2.2 and cannot be "
+            f"imported beside PyTorch {version('torch')}. Name the Python of an environment that has it with --dgl."
+        )
     for part in parts:
-        yield from _unless_absent(part, left_out)
-
-
-def _unless_absent(part: Iterator[Measurement], left_out: Callable[[str], None]) -> Iterator[Measurement]:
-    try:
-        yield from part
-    except DatasetError as error:
-        left_out(str(error))
+        try:
+            yield from part
+        except CagatError as error:  # noqa: PERF203  A part takes seconds.
+            left_out(str(error))

@@ -1,35 +1,33 @@
 """The layer, forward and backward, beside other layers and our dense reference; and a whole epoch of training."""
 
 from collections.abc import Callable, Iterator
+from itertools import product
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import ELU, Dropout, Linear, Module
 from torch.nn import functional as F
-from torch_geometric.nn import APPNP, GATConv, GATv2Conv
+from torch_geometric.nn import APPNP, GATConv, GATv2Conv, Sequential
 
 from cagat import data, models, reference
-from cagat.experiments.bench.measurement import Budget, Measurement, compare, compare_with_slow
+from cagat.experiments.bench.measurement import Budget, Measurement, compare, milliseconds, row_of
 from cagat.kernels import CSRGraph
 from cagat.models import Labelled
 from cagat.nn import CaGATConv, SparseFeatures
 from cagat.training import FitOptions, FullBatch, Trainer
-
-Limits = dict[str, tuple[float, float]]
+from cagat.training.compute import computing
 
 # What the layer is asked to do: its heads and channels, its options, and for each graph what it may and should cost.
-_LAYERS: dict[str, tuple[int, int, dict[str, Any], Limits]] = {
+_Cases = dict[str, tuple[int, int, dict[str, Any], dict[str, tuple[float, float]]]]
+_PLAIN = {"alpha": 0.0, "xi": 0.0, "lam": 1.0}
+LAYERS: _Cases = {
     "layer": (8, 8, {}, {"cora": (1.8, 1.0), "pubmed": (3.0, 1.8)}),
     "layer, xi=0": (8, 8, {"xi": 0.0}, {"cora": (1.2, 0.7), "pubmed": (1.8, 1.0)}),
-    "layer, plain GAT (alpha=0, xi=0, lam=1)": (
-        8,
-        8,
-        {"alpha": 0.0, "xi": 0.0, "lam": 1.0},
-        {"cora": (0.5, 0.25), "pubmed": (0.5, 0.25)},
-    ),
+    "layer, plain GAT (alpha=0, xi=0, lam=1)": (8, 8, _PLAIN, {"cora": (0.5, 0.25), "pubmed": (0.5, 0.25)}),
 }
 # These are measured with all threads, on graphs that have limits.
-_VARIANTS: dict[str, tuple[int, int, dict[str, Any], Limits]] = {
+_VARIANTS: _Cases = {
     "layer, 4 heads x 32 units": (4, 32, {}, {"pubmed": (1.4, 1.0)}),
     "layer, 8 heads x 32 units": (8, 32, {}, {"pubmed": (1.4, 1.0)}),
     "layer, 1 head x 256 units": (1, 256, {}, {"pubmed": (1.4, 1.0)}),
@@ -44,7 +42,7 @@ def measure_layers(dataset: str, threads: tuple[int, ...], budget: Budget) -> It
     prepared, x = layer_inputs(dataset)
     for number in threads:
         variants = {case: row for case, row in _VARIANTS.items() if number == max(threads) and dataset in row[3]}
-        for case, (heads, channels, options, limits) in (_LAYERS | variants).items():
+        for case, (heads, channels, options, limits) in (LAYERS | variants).items():
             ours = CaGATConv(64, channels, heads, **options)
             peer = GATConv(64, channels, heads, add_self_loops=False)
             target, aim = limits.get(dataset, (None, None))
@@ -55,16 +53,18 @@ def measure_layers(dataset: str, threads: tuple[int, ...], budget: Budget) -> It
 def measure_alternatives(dataset: str, threads: tuple[int, ...], budget: Budget) -> Iterator[Measurement]:
     """The layer beside what users would pick instead; APPNP propagates what a linear layer gives, ten times."""
     prepared, x = layer_inputs(dataset)
-    others: dict[str, Callable[[], torch.nn.Module]] = {
-        "PyG GATConv": lambda: GATConv(64, 8, 8, add_self_loops=False),
-        "PyG GATv2Conv": lambda: GATv2Conv(64, 8, 8, add_self_loops=False),
-        "PyG Linear + APPNP (K=10)": lambda: _LinearAPPNP(),
+    ours = layer_step(CaGATConv(64, 8, 8), x, prepared)
+    others = {
+        "PyG GATConv": GATConv(64, 8, 8, add_self_loops=False),
+        "PyG GATv2Conv": GATv2Conv(64, 8, 8, add_self_loops=False),
+        "PyG Linear + APPNP (K=10)": Sequential(
+            "x, edge_index",
+            [(Linear(64, 64), "x -> x"), (APPNP(K=10, alpha=0.1, add_self_loops=False), "x, edge_index -> x")],
+        ),
     }
-    for number in threads:
-        for name, make in others.items():
-            step = layer_step(make(), x, prepared.edge_index)
-            ours = layer_step(CaGATConv(64, 8, 8), x, prepared)
-            yield compare(f"compared: layer, {dataset}", number, ours, name, step, budget)
+    for number, (name, layer) in product(threads, others.items()):
+        theirs = layer_step(layer, x, prepared.edge_index)
+        yield compare(f"compared: layer, {dataset}", number, ours, name, theirs, budget)
 
 
 def measure_reference(threads: tuple[int, ...]) -> Iterator[Measurement]:
@@ -83,20 +83,15 @@ def measure_reference(threads: tuple[int, ...]) -> Iterator[Measurement]:
         H = reference.cagat_layer(Z, conv.att_src[0, :1], conv.att_dst[0, :1], A, edge).H
         H.sum().backward()  # type: ignore[no-untyped-call]
 
+    ours = layer_step(conv, x, prepared)
+    case, peer = "layer against dense, cora", "our dense reference, one head of eight"
     for number in threads:
-        case, peer = "layer against dense, cora", "our dense reference, one head of eight"
-        yield compare_with_slow(case, number, layer_step(conv, x, prepared), peer, dense, 1 / 50, 1 / 300)
-
-
-class _LinearAPPNP(torch.nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self._linear = torch.nn.Linear(64, 64)
-        self._propagate = APPNP(K=10, alpha=0.1, add_self_loops=False)
-
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        out: Tensor = self._propagate(self._linear(x), edge_index)
-        return out
+        with computing(number, deterministic=False):
+            ours()
+            before = [milliseconds(ours) for _ in range(5)]
+            slow = milliseconds(dense)
+            after = [milliseconds(ours) for _ in range(5)]
+        yield row_of(case, number, before + after, peer, [slow], 1 / 50, 1 / 300)
 
 
 def layer_inputs(dataset: str) -> tuple[CSRGraph, Tensor]:
@@ -107,7 +102,7 @@ def layer_inputs(dataset: str) -> tuple[CSRGraph, Tensor]:
     return CSRGraph.from_edge_index(graph.edge_index, graph.num_nodes), x
 
 
-def layer_step(layer: torch.nn.Module, *inputs: Any) -> Callable[[], None]:
+def layer_step(layer: Module, *inputs: Any) -> Callable[[], None]:
     """Forward and backward of a layer."""
 
     def step() -> None:
@@ -129,53 +124,43 @@ def measure_epochs(dataset: str, threads: tuple[int, ...], budget: Budget) -> It
     inputs = (SparseFeatures.from_tensor(x), graph.edge_index)
     endless = FitOptions(epochs=10**9, patience=10**9)
     trainer = Trainer(FullBatch(models.CaGAT(size, 8, 2, classes), inputs, train, val), endless)
-    theirs = epoch(_PyGRecipe(size, classes), (x.to_dense(), graph.edge_index), train, val)
+    # GAT as PyG's example has it.
+    peer = Sequential(
+        "x, edge_index",
+        [
+            (Dropout(0.6), "x -> x"),
+            (GATConv(size, 8, heads=8, dropout=0.6), "x, edge_index -> x"),
+            ELU(),
+            Dropout(0.6),
+            (GATConv(64, classes, heads=1, concat=False, dropout=0.6), "x, edge_index -> x"),
+        ],
+    )
+    dense = (x.to_dense(), graph.edge_index)
+    step = training_step(peer, dense, train)
+
+    def theirs() -> None:
+        """A step and a validation pass, without what a trainer does besides."""
+        step()
+        peer.eval()
+        with torch.no_grad():
+            logits = peer(*dense)[val.nodes]
+            F.cross_entropy(logits, val.classes).item()
+            (logits.argmax(dim=1) == val.classes).double().mean().item()
+
+    case, name = f"training epoch, {dataset}", "PyG GAT, dense features"
     for number in threads:
-        yield compare(
-            f"training epoch, {dataset}", number, trainer.run_epoch, "PyG GAT, dense features", theirs, budget, 0.6, 0.3
-        )
+        yield compare(case, number, trainer.run_epoch, name, theirs, budget, 0.6, 0.3)
 
 
-class _PyGRecipe(torch.nn.Module):
-    """GAT as PyG's example has it."""
-
-    def __init__(self, in_channels: int, out_channels: int) -> None:
-        super().__init__()
-        self.conv1 = GATConv(in_channels, 8, heads=8, dropout=0.6)
-        self.conv2 = GATConv(64, out_channels, heads=1, concat=False, dropout=0.6)
-
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        x = F.elu(self.conv1(F.dropout(x, 0.6, self.training), edge_index))
-        logits: Tensor = self.conv2(F.dropout(x, 0.6, self.training), edge_index)
-        return logits
-
-
-def training_step(model: torch.nn.Module, inputs: tuple[Any, ...], train: tuple[Tensor, Tensor]) -> Callable[[], None]:
+def training_step(model: Module, inputs: tuple[Any, ...], train: Labelled) -> Callable[[], None]:
     """A full-batch step of Adam."""
     optimizer = torch.optim.Adam(model.parameters(), lr=0.005, weight_decay=5e-4)
 
     def run() -> None:
         model.train()
         optimizer.zero_grad()
-        loss = F.cross_entropy(model(*inputs)[train[0]], train[1])
+        loss = F.cross_entropy(model(*inputs)[train.nodes], train.classes)
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
-
-    return run
-
-
-def epoch(
-    model: torch.nn.Module, inputs: tuple[Any, ...], train: tuple[Tensor, Tensor], val: tuple[Tensor, Tensor]
-) -> Callable[[], None]:
-    """A step and a validation pass by PyG's own recipe, without what a trainer does besides."""
-    step = training_step(model, inputs, train)
-
-    def run() -> None:
-        step()
-        model.eval()
-        with torch.no_grad():
-            logits = model(*inputs)[val[0]]
-            F.cross_entropy(logits, val[1]).item()
-            (logits.argmax(dim=1) == val[1]).double().mean().item()
 
     return run

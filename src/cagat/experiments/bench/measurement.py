@@ -5,14 +5,15 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+
+from cagat.training.compute import computing
 
 
 @dataclass(frozen=True)
@@ -45,19 +46,9 @@ class Measurement:
     target: float | None = None
     aim: float | None = None
 
-    def as_dict(self) -> dict[str, Any]:
-        """The row as JSON takes it."""
-        return asdict(self)
 
-
-@dataclass(frozen=True)
-class Budget:
-    """How much is spent on a comparison.
-
-    Attributes:
-        seconds: It ends when this much time has passed,
-        repeats: or when each side was measured so often, but at least thrice.
-    """
+class Budget(NamedTuple):
+    """A comparison ends after so many seconds, or when each side was measured so often; but at least thrice."""
 
     seconds: float
     repeats: int
@@ -74,27 +65,16 @@ def compare(
     aim: float | None = None,
 ) -> Measurement:
     """Measure two sides in turn, so that what disturbs the machine disturbs both alike."""
-    with threads_set_to(threads):
-        ours_ms, theirs_ms = _interleaved(ours, theirs, budget=budget)
+    ours_ms: list[float] = []
+    theirs_ms: list[float] = []
+    with computing(threads, deterministic=False):
+        for step in (ours, ours, theirs, theirs):  # The first calls compile and fill caches.
+            step()
+        end = time.perf_counter() + budget.seconds
+        while len(ours_ms) < max(3, budget.repeats) and (len(ours_ms) < 3 or time.perf_counter() < end):
+            ours_ms.append(milliseconds(ours))
+            theirs_ms.append(milliseconds(theirs))
     return row_of(case, threads, ours_ms, peer, theirs_ms, target, aim)
-
-
-def compare_with_slow(
-    case: str,
-    threads: int,
-    ours: Callable[[], object],
-    peer: str,
-    theirs: Callable[[], object],
-    target: float,
-    aim: float,
-) -> Measurement:
-    """Measure a side that takes so long that once must do, and ours before and after it."""
-    with threads_set_to(threads):
-        ours()
-        before = [milliseconds(ours) for _ in range(5)]
-        theirs_ms = milliseconds(theirs)
-        after = [milliseconds(ours) for _ in range(5)]
-    return row_of(case, threads, before + after, peer, [theirs_ms], target, aim)
 
 
 def row_of(
@@ -121,39 +101,11 @@ def row_of(
     )
 
 
-@contextmanager
-def threads_set_to(number: int) -> Iterator[None]:
-    """Let torch, and with it our own kernels, use so many threads."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(number)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def milliseconds(step: Callable[[], object]) -> float:
     """How long a step takes."""
     started = time.perf_counter()
     step()
     return 1000 * (time.perf_counter() - started)
-
-
-def times_of(step: Callable[[], object], budget: Budget) -> list[float]:
-    """How long a step takes, again and again."""
-    return _interleaved(step, budget=budget)[0]
-
-
-def _interleaved(*steps: Callable[[], object], budget: Budget) -> list[list[float]]:
-    times: list[list[float]] = [[] for _ in steps]
-    for step in steps:  # The first calls compile and fill caches.
-        step()
-        step()
-    end = time.perf_counter() + budget.seconds
-    while len(times[0]) < max(3, budget.repeats) and (len(times[0]) < 3 or time.perf_counter() < end):
-        for step, taken in zip(steps, times, strict=True):
-            taken.append(milliseconds(step))
-    return times
 
 
 def _spread(times: list[float]) -> float:
@@ -187,11 +139,7 @@ def _cpu() -> str:
 
 def _bandwidth() -> float:
     """Bytes read and written by one thread that copies 128 MB, the best of five times, each second."""
-    with threads_set_to(1):
-        source, target = torch.ones(2**25), torch.zeros(2**25)
-        best = float("inf")
-        for _ in range(5):
-            started = time.perf_counter()
-            target.copy_(source)
-            best = min(best, time.perf_counter() - started)
-    return 2 * source.numel() * source.element_size() / best / 1e9
+    source, target = torch.ones(2**25), torch.zeros(2**25)
+    with computing(threads=1, deterministic=False):
+        best = min(milliseconds(lambda: target.copy_(source)) for _ in range(5))
+    return 2 * source.numel() * source.element_size() / best / 1e6
