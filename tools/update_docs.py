@@ -19,10 +19,9 @@ from typing import Any
 import where_context_helps
 from cagat.experiments.experiment import EXPERIMENTS, Experiment, Row, readings, table1, tuned
 from cagat.experiments.jobs import JobStore
-from cagat.experiments.paper import reported
 from cagat.experiments.records import Records
 from cagat.experiments.summary import TableCell, paired_difference, table_cells
-from cagat.experiments.tables import NOTE, RIVALS, readable_tables, rival
+from cagat.experiments.tables import NOTE, RIVALS, readable_tables, reported, rival
 from cagat.models import card
 from cagat.style import Table
 from fault_kinds.fault import read_rows as read_fault_rows

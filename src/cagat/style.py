@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from datetime import date
 from importlib.metadata import version
 from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
+
+from cagat.files import atomic_write
 
 # Okabe and Ito's palette, which colour-blind people can tell apart.
 BLUE = "#0072B2"
@@ -50,24 +54,14 @@ def page(title: str, body: str, style: str = "") -> str:
         body: What comes under the heading, as HTML.
         style: Further CSS.
     """
-    name = html.escape(title)
+    name, sheet = html.escape(title), files("cagat").joinpath("style.css").read_text(encoding="utf-8")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{name}</title>\n<style>{stylesheet()}{style}</style></head>\n"
+        f"<title>{name}</title>\n<style>{sheet}{style}</style></head>\n"
         f"<body>\n<h1>{name}</h1>\n{body}\n</body></html>\n"
     )
-
-
-def stylesheet() -> str:
-    """The style of all pages."""
-    return files("cagat").joinpath("style.css").read_text(encoding="utf-8")
-
-
-def inline_svg(text: str) -> str:
-    """A picture that was written as a file, as a part of a page."""
-    return text[text.find("<svg") :]
 
 
 def source_line(command: str) -> str:
@@ -102,10 +96,8 @@ class Table:
             "<tr>" + "".join(self._cell("td", text, column) for column, text in enumerate(row)) + "</tr>"
             for row in self.rows
         )
-        return (
-            f'<div class="wide" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>\n{rows}\n'
-            "</tbody></table></div>"
-        )
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>\n{rows}\n</tbody></table>"
+        return f'<div class="wide" tabindex="0">{table}</div>'
 
     def _cell(self, tag: str, text: str, column: int, more: str = "") -> str:
         kind = ' class="word"' if column < self.words else ""
@@ -115,3 +107,39 @@ class Table:
 def _in_markdown(text: str) -> str:
     """Text that ends no cell and starts no markup."""
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+
+
+class Section(NamedTuple):
+    """A part of a report: a table, or a picture that was written as an SVG file."""
+
+    content: Table | Path | None
+    heading: str = ""
+    caption: str = ""
+
+
+def write_report(stem: Path, title: str, sections: Sequence[Section], command: str, note: str = "") -> list[Path]:
+    """Write `STEM.html`, which needs no other file, and `STEM.md` beside its pictures; the two files.
+
+    Args:
+        stem: The files' common name.
+        title: The heading.
+        sections: What comes below it.
+        command: The command that is named as the source.
+        note: What holds for all sections.
+    """
+    source, cards, text = source_line(command), [], [f"# {title}", note]
+    for content, heading, caption in sections:
+        if isinstance(content, Path):
+            svg = content.read_text(encoding="utf-8")
+            shown, written = svg[svg.find("<svg") :], f"![{heading or title}]({content.name})"
+        else:
+            shown, written = (content.html(), content.markdown()) if content else ("", "")
+        above = f'<h2>{html.escape(heading)}</h2><p class="soft">{html.escape(caption)}</p>' if heading else ""
+        cards.append(f'<section class="card">{above}{shown}</section>')
+        text += [f"## {heading}" if heading else "", caption, written]
+    notes = [f"<p>{html.escape(note)}</p>"] if note else []
+    body = "\n".join([*notes, *cards, f"<footer><p>{html.escape(source)}</p></footer>"])
+    paths = [stem.with_name(f"{stem.name}{suffix}") for suffix in (".html", ".md")]
+    atomic_write(paths[0], page(title, body))
+    atomic_write(paths[1], "\n\n".join(filter(None, [*text, source])) + "\n")
+    return paths

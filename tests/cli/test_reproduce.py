@@ -33,7 +33,13 @@ def test_the_command_does_nothing_twice(tmp_path, monkeypatch, capsys):
         main()
     assert end.value.code == 0
     assert "table1.csv" in capsys.readouterr().out
-    monkeypatch.setattr(sys, "argv", ["cagat", "reproduce", "status", "--out", str(tmp_path)])
+    monkeypatch.setattr(sys, "argv", ["cagat", "reproduce", "status", "--out", str(tmp_path), "--methods", "gat"])
     with pytest.raises(SystemExit):
         main()
-    assert "table1           4 of" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "table1           2 of 80" in said
+    assert "table2           0 of 0" in said, "a table without the method has no such runs"
+    monkeypatch.setattr(sys, "argv", ["cagat", "reproduce", "all", "--methods", "gta"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "all has no method 'gta'. Did you mean gat?" in capsys.readouterr().err

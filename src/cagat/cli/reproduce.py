@@ -52,19 +52,22 @@ def reproduce(
     if what not in (*WHAT, "all", "status"):
         raise ConfigError(f"There is no {what!r} to reproduce.{nearest(what, (*WHAT, 'all', 'status'))}")
     chosen = [EXPERIMENTS[name]() for name in (WHAT if what in ("all", "status") else (what,))]
-    restricted = [
-        experiment.restricted(datasets or (), _of(experiment, methods, what), labels or (), splits)
-        for experiment in chosen
-    ]
-    place = None if data_dir is None else str(data_dir)
-    for experiment in restricted:
-        if what != "status" and experiment.rows:
-            require_drawable_splits(experiment.datasets, experiment.labels, place)
-    for experiment in restricted:
-        if what == "status":
+    known = {row.method for experiment in chosen for row in experiment.rows}
+    for method in methods or ():
+        if method not in known:
+            raise ConfigError(f"{what} has no method {method!r}.{nearest(method, sorted(known))}")
+    parts = [experiment.restricted(datasets or (), methods or (), labels or (), splits) for experiment in chosen]
+    if what == "status":
+        for experiment in parts:
             _show_status(experiment, out)
-        elif experiment.rows:
-            _reproduce(experiment, out, jobs, place, deterministic)
+        return
+    # Of all experiments together, each takes those methods that it has; some have none of them.
+    parts = [experiment for experiment in parts if experiment.rows]
+    place = None if data_dir is None else str(data_dir)
+    for experiment in parts:
+        require_drawable_splits(experiment.datasets, experiment.labels, place)
+    for experiment in parts:
+        _reproduce(experiment, out, jobs, place, deterministic)
 
 
 def require_drawable_splits(datasets: Iterable[str], labels: Iterable[int], data_dir: str | None) -> None:
@@ -87,26 +90,13 @@ def repeated_options(arguments: list[str]) -> list[str]:
     """Let `--methods a b` mean `--methods a --methods b`, which is what the parser understands."""
     repeated: list[str] = []
     option = None
-    for place, argument in enumerate(arguments):
-        if argument in LISTS:
-            option = argument
-            following = arguments[place + 1 : place + 2]
-            # Without a value it is left to the parser, which says so.
-            if not following or following[0].startswith("--"):
-                repeated.append(argument)
-        elif option is not None and not argument.startswith("--"):
-            repeated += [option, argument]
-        else:
-            option = None
-            repeated.append(argument)
+    for argument in arguments:
+        if argument.startswith("--"):
+            option = argument if argument in LISTS else None
+        elif option is not None and repeated[-1] != option:
+            repeated.append(option)
+        repeated.append(argument)
     return repeated
-
-
-def _of(experiment: "Experiment", methods: list[str] | None, what: str) -> list[str]:
-    """The methods wanted; of all experiments together, each takes those it has."""
-    if methods is None or what not in ("all", "status"):
-        return methods or []
-    return [row.method for row in experiment.rows if row.method in methods]
 
 
 def _reproduce(experiment: "Experiment", out: Path, processes: int, data_dir: str | None, deterministic: bool) -> None:

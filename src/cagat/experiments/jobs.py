@@ -2,8 +2,8 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
@@ -145,9 +145,10 @@ class JobStore:
             self.records.refresh()
             if self.records.get(job.asked) is not None:
                 continue
-            with self._claim(job) as claimed:
-                if not claimed:
-                    continue
+            claim = self._claim(job)
+            if claim is None:
+                continue
+            with claim:
                 # Somebody may have finished it between our look and our claim, for this experiment or for another.
                 self.records.refresh()
                 self._refresh_others()
@@ -162,18 +163,12 @@ class JobStore:
             elif path != self.records.path:
                 self._others[path] = Records(path)
 
-    @contextmanager
-    def _claim(self, job: Job) -> Iterator[bool]:
+    def _claim(self, job: Job) -> AbstractContextManager[object] | None:
+        """A lock that is released at the end; none if another process has it."""
         path = self.directory / ".claims" / f"{digest(job.asked)}.lock"
-        lock = filelock.FileLock(path, timeout=0)
         try:
             with disk_errors(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                lock.acquire()
+                return filelock.FileLock(path, timeout=0).acquire()
         except filelock.Timeout:
-            yield False
-            return
-        try:
-            yield True
-        finally:
-            lock.release()
+            return None

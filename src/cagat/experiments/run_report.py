@@ -1,18 +1,22 @@
 """A report of finished runs, for people: HTML and Markdown, with pictures."""
 
-import html
 import math
 import statistics
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
-from cagat.errors import CagatError
+from cagat.errors import CagatError, ConfigError
 from cagat.experiments.figures import draw_curves, empty_figure, rendered
-from cagat.experiments.run_groups import FinishedRun, RunGroup, grouped
-from cagat.experiments.summary import paired_difference
+from cagat.experiments.summary import Sample, paired_difference
 from cagat.files import atomic_write
-from cagat.style import Table, colour, inline_svg, page, source_line
+from cagat.style import Section, Table, colour, write_report
+from cagat.training import RunResult, TrainConfig
+from cagat.training.config_file import read_config
+from cagat.training.outputs import read_result
+from cagat.training.run_directory import RunDirectory, RunError
+from cagat.training.trainer import Epoch
 
 _ACCURACY = (
     "Test accuracy of each run (points), and the mean with its 95 % interval (Student's t); further right is better."
@@ -23,6 +27,105 @@ _PAIRED = (
     "contains 0 leaves open which one is better."
 )
 _ALONE = "There is nothing to compare: that takes two configurations with two splits of the same graph in common."
+# Where and how a run was done does not change what it is.
+_NOT_COMPARED = ("seed", "data_dir", "device", "threads", "deterministic", "tensorboard")
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A run with its configuration, its result and its epochs (none for a model with a closed form)."""
+
+    directory: RunDirectory
+    config: TrainConfig
+    result: RunResult
+    history: list[Epoch]
+
+    @classmethod
+    def read(cls, path: Path) -> "FinishedRun":
+        """Read the files of a run.
+
+        Raises:
+            RunError: There is no run, or it is not finished.
+        """
+        directory = RunDirectory(path)
+        if not directory.config.exists():
+            raise RunError(f"{path}: there is no run. Train one: cagat train --out {path}")
+        result = read_result(directory)
+        if result is None or result.test_accuracy is None:
+            raise RunError(f"{path}: the run is not finished. Go on with it: cagat train --resume {path}")
+        config = TrainConfig.from_values(read_config(directory.config))
+        return cls(directory, config, result, directory.history())
+
+
+@dataclass(frozen=True)
+class RunGroup(Sample):
+    """Runs of one configuration, by the seed of their split, and the name that tells it from other groups."""
+
+    name: str
+    runs: dict[int, FinishedRun]
+    accuracies: dict[int, float]
+
+    @property
+    def dataset(self) -> str:
+        """The graph."""
+        return self._first.config.dataset
+
+    @property
+    def labels(self) -> int | None:
+        """Training nodes per class; ``None`` if the split came with the graph."""
+        return self._first.result.labels_per_class
+
+    def has_splits_of(self, other: "RunGroup") -> bool:
+        """Whether equal seeds are equal splits: both are on the same graph with equally many labels."""
+        ours, theirs = ((group.dataset, group.labels, group._first.config.val_labels) for group in (self, other))
+        return ours == theirs
+
+    @property
+    def _first(self) -> FinishedRun:
+        return next(iter(self.runs.values()))
+
+
+def grouped(runs: Sequence[FinishedRun]) -> list[RunGroup]:
+    """Group runs that differ by their seed alone, in the order in which they were given.
+
+    Raises:
+        ConfigError: Two runs are the same, on the same split.
+    """
+    members: dict[str, dict[int, FinishedRun]] = {}
+    for run in runs:
+        values = {key: value for key, value in run.config.values().items() if key not in _NOT_COMPARED}
+        group = members.setdefault(repr(sorted(values.items(), key=str)), {})
+        if run.config.seed in group:
+            other = group[run.config.seed].directory.path
+            raise ConfigError(
+                f"{run.directory.path} and {other} are the same configuration on the same split. Leave one out."
+            )
+        group[run.config.seed] = run
+    names = _names([next(iter(group.values())) for group in members.values()])
+    return [
+        RunGroup(name, group, {seed: 100 * float(run.result.test_accuracy or 0) for seed, run in group.items()})
+        for name, group in zip(names, members.values(), strict=True)
+    ]
+
+
+def _names(runs: Sequence[FinishedRun]) -> list[str]:
+    """The model, and whatever else is not the same for all runs of that model."""
+    names = []
+    for run in runs:
+        values = run.config.values()
+        others = [other.config.values() for other in runs if other.config.model == run.config.model]
+        differing = [
+            key
+            for key in sorted({key for other in others for key in other})
+            if key not in (*_NOT_COMPARED, "model", "dataset", "labels", "val_labels")
+            and any(other.get(key) != values.get(key) for other in others)
+        ]
+        val_labels = {other.get("val_labels") for other in others if other["dataset"] == values["dataset"]}
+        # The table has a column that says so where the split came with the graph.
+        if len(val_labels) > 1 and values.get("val_labels") is not None:
+            differing.append("val_labels")
+        names.append(" ".join([run.config.model, *(f"{key}={values.get(key)}" for key in differing)]))
+    return names
 
 
 def write_run_report(runs: Sequence[Path], out: Path, command: str) -> list[Path]:
@@ -47,32 +150,15 @@ def write_run_report(runs: Sequence[Path], out: Path, command: str) -> list[Path
         pictures[stem.with_name(f"{stem.name}-losses.svg")] = ("Training", _LOSSES, _draw_losses(groups))
     for path, (_, _, svg) in pictures.items():
         atomic_write(path, svg)
-    tables = [("Configurations", _explained(groups), _configurations(groups)), ("Compared", *_compared(groups))]
-    each = ("Runs", "Every run with the weights of its lowest validation loss.", _each(found))
-
     title = f"Report of {len(found)} runs" if len(found) > 1 else f"Report of {found[0].directory.path.name}"
-    cards = [
-        *(_card(heading, caption, "" if table is None else table.html()) for heading, caption, table in tables),
-        *(_card(heading, caption, inline_svg(svg)) for heading, caption, svg in pictures.values()),
-        _card(*each[:2], each[2].html()),
-    ]
-    source, page_path, text_path = source_line(command), *(stem.with_name(stem.name + end) for end in (".html", ".md"))
-    atomic_write(page_path, page(title, "\n".join([*cards, f"<footer><p>{html.escape(source)}</p></footer>"])))
+    compared = _compared(groups)
     sections = [
-        *(_section(heading, caption, "" if table is None else table.markdown()) for heading, caption, table in tables),
-        *(_section(heading, caption, f"![{heading}]({p.name})") for p, (heading, caption, _) in pictures.items()),
-        _section(*each[:2], each[2].markdown()),
+        Section(_configurations(groups), "Configurations", _explained(groups)),
+        Section(compared, "Compared", _PAIRED if compared else _ALONE),
+        *(Section(path, heading, caption) for path, (heading, caption, _) in pictures.items()),
+        Section(_each(found), "Runs", "Every run with the weights of its lowest validation loss."),
     ]
-    atomic_write(text_path, "\n\n".join([f"# {title}", *sections, source]) + "\n")
-    return [page_path, text_path, *pictures]
-
-
-def _card(heading: str, caption: str, content: str) -> str:
-    return f'<section class="card"><h2>{heading}</h2><p class="soft">{html.escape(caption)}</p>{content}</section>'
-
-
-def _section(heading: str, caption: str, content: str) -> str:
-    return "\n\n".join(filter(None, (f"## {heading}", caption, content)))
+    return [*write_report(stem, title, sections, command), *pictures]
 
 
 def _explained(groups: list[RunGroup]) -> str:
@@ -87,8 +173,8 @@ def _configurations(groups: list[RunGroup]) -> Table:
     ]  # fmt: skip
     rows = []
     for group in groups:
-        accuracies, results = list(group.accuracies.values()), [run.result for run in group.runs.values()]
-        spread = f" ± {statistics.stdev(accuracies):.2f}" if len(accuracies) > 1 else ""
+        results = [run.result for run in group.runs.values()]
+        spread = f" ± {group.std:.2f}" if len(results) > 1 else ""
         interval = f"{group.mean - group.half:.2f} to {group.mean + group.half:.2f}" if spread else ""
         rows.append([
             group.name, Path(group.dataset).name, "given" if group.labels is None else str(group.labels),
@@ -100,7 +186,7 @@ def _configurations(groups: list[RunGroup]) -> Table:
     return Table(head, rows, words=2)
 
 
-def _compared(groups: list[RunGroup]) -> tuple[str, Table | None]:
+def _compared(groups: list[RunGroup]) -> Table | None:
     rows = []
     for first, second in combinations(groups, 2):
         difference = paired_difference(first.accuracies, second.accuracies) if first.has_splits_of(second) else None
@@ -108,9 +194,8 @@ def _compared(groups: list[RunGroup]) -> tuple[str, Table | None]:
             mean, low, high, n = difference
             interval = f"{low:+.2f} to {high:+.2f}"
             rows.append([first.name, second.name, Path(first.dataset).name, f"{mean:+.2f}", interval, str(n)])
-    if not rows:
-        return _ALONE, None
-    return _PAIRED, Table(["first", "second", "graph", "first - second", "95 % interval", "splits"], rows, words=3)
+    head = ["first", "second", "graph", "first - second", "95 % interval", "splits"]
+    return Table(head, rows, words=3) if rows else None
 
 
 def _each(runs: Sequence[FinishedRun]) -> Table:

@@ -20,13 +20,34 @@ class Difference(NamedTuple):
     high: float
     n: int
 
-    def text(self, digits: int = 1) -> str:
+    def text(self) -> str:
         """The difference and, in brackets, its interval."""
-        return f"{self.mean:+.{digits}f} [{self.low:+.{digits}f}, {self.high:+.{digits}f}]"
+        return f"{self.mean:+.1f} [{self.low:+.1f}, {self.high:+.1f}]"
+
+
+class Sample:
+    """Something with an accuracy in percent for each split, by its seed."""
+
+    accuracies: dict[int, float]
+
+    @property
+    def mean(self) -> float:
+        """The mean over the splits; NaN if there is none."""
+        return statistics.fmean(self.accuracies.values()) if self.accuracies else math.nan
+
+    @property
+    def std(self) -> float:
+        """The standard deviation of a sample, with n - 1; NaN for fewer than two splits."""
+        return statistics.stdev(self.accuracies.values()) if len(self.accuracies) > 1 else math.nan
+
+    @property
+    def half(self) -> float:
+        """Half of the 95 % interval of the mean; NaN for fewer than two splits."""
+        return half_interval(list(self.accuracies.values()))
 
 
 @dataclass(frozen=True)
-class TableCell:
+class TableCell(Sample):
     """A configuration on a graph with so many labels per class: one accuracy for each split.
 
     Attributes:
@@ -44,24 +65,9 @@ class TableCell:
     failed: int
 
     @property
-    def mean(self) -> float:
-        """The mean over the splits."""
-        return statistics.fmean(self.accuracies.values()) if self.accuracies else math.nan
-
-    @property
     def place(self) -> tuple[str, int]:
         """The column of the table: the graph and the labels per class."""
         return self.dataset, self.labels
-
-    @property
-    def half(self) -> float:
-        """Half of the 95 % interval of the mean."""
-        return half_interval(list(self.accuracies.values()))
-
-    @property
-    def std(self) -> float:
-        """The standard deviation of a sample: with n - 1."""
-        return statistics.stdev(self.accuracies.values()) if len(self.accuracies) > 1 else math.nan
 
     def minus(self, other: "TableCell") -> Difference | None:
         """The difference to another configuration on the splits that both have; nothing for fewer than two."""

@@ -1,17 +1,20 @@
-"""Tables as files: CSV for machines, Markdown and HTML for people."""
+"""Tables as files, CSV for machines, Markdown and HTML for people, and what the paper reports."""
 
 import csv
-import html
 import io
+import re
 from collections.abc import Sequence
+from functools import cache
+from importlib import resources
+from itertools import product
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from cagat.experiments.experiment import Experiment, Row
-from cagat.experiments.paper import Reported, reported
 from cagat.experiments.summary import Difference, TableCell
 from cagat.files import atomic_write
 from cagat.models import card
-from cagat.style import Table, inline_svg, page, source_line
+from cagat.style import Section, Table, write_report
 
 RIVALS = {"gat": "GAT", "appnp": "APPNP"}
 """What CaGAT is compared with, split by split, where it is in the same table."""
@@ -35,21 +38,40 @@ def write_tables(
         command: The command that is named as the source.
         pictures: Its pictures, drawn before; those in SVG go into the pages.
     """
-    drawn, source, title = [path for path in pictures if path.suffix == ".svg"], source_line(command), experiment.title
-    tables = readable_tables(experiment, cells)
-    text = [f"# {title}", NOTE, *(table.markdown() for table in tables), *(f"![{title}]({p.name})" for p in drawn)]
-    parts = [*(table.html() for table in tables), *(inline_svg(path.read_text(encoding="utf-8")) for path in drawn)]
-    cards = "\n".join(f'<section class="card">{part}</section>' for part in parts)
-    body = f"<p>{html.escape(NOTE)}</p>\n{cards}\n<footer><p>{html.escape(source)}</p></footer>"
-    texts = {
-        "csv": csv_table(experiment, cells),
-        "md": "\n\n".join([*text, source]) + "\n",
-        "html": page(title, body),
-    }
-    paths = [directory / f"{experiment.name}.{suffix}" for suffix in texts]
-    for path, content in zip(paths, texts.values(), strict=True):
-        atomic_write(path, content)
-    return paths
+    path = directory / f"{experiment.name}.csv"
+    atomic_write(path, csv_table(experiment, cells))
+    sections = [Section(table) for table in readable_tables(experiment, cells)]
+    sections += [Section(picture) for picture in pictures if picture.suffix == ".svg"]
+    page, text = write_report(path.with_suffix(""), experiment.title, sections, command, NOTE)
+    return [path, text, page]
+
+
+class Reported(NamedTuple):
+    """An accuracy in percent and its standard deviation, as the paper reports them."""
+
+    mean: float
+    std: float
+
+
+def reported(experiment: str, row: Row, dataset: str, labels: int) -> Reported | None:
+    """The paper's figure for a cell of Table 1 or Table 2, if it has one."""
+    if experiment not in ("table1", "table2"):
+        return None
+    of_row = row.method if experiment == "table1" else dict(row.changes)["xi"]
+    return _paper(experiment).get((of_row, dataset, labels))
+
+
+@cache
+def _paper(table: str) -> dict[tuple[Any, ...], Reported]:
+    """The figures of a table by method or xi, graph and labels per class."""
+    figures = {}
+    file = resources.files("cagat.configs") / "paper" / f"{table}.csv"
+    for line in csv.DictReader(file.read_text(encoding="utf-8").splitlines()):
+        # Our names are the paper's in small letters: labelprop-nl is LabelProp NL, cvd-pp is CVD+PP.
+        of_row = re.sub(r"\W", "-", line["method"].lower()) if table == "table1" else float(line["xi"])
+        figure = Reported(float(line["mean"]), float(line["std"]))
+        figures[of_row, line["dataset"], int(line["labels_per_class"])] = figure
+    return figures
 
 
 def rival(cell: TableCell, cells: list[TableCell], method: str) -> TableCell | None:
@@ -90,12 +112,7 @@ def _difference(cell: TableCell | None, cells: list[TableCell], method: str) -> 
 def readable_tables(experiment: Experiment, cells: list[TableCell]) -> list[Table]:
     """The tables for people: one, or if it were too wide one for each graph and its variants."""
     found = {cell.place for cell in cells}
-    places = [
-        (dataset, labels)
-        for dataset in experiment.datasets
-        for labels in experiment.labels
-        if (dataset, labels) in found
-    ]
+    places = [place for place in product(experiment.datasets, experiment.labels) if place in found]
     if len(places) <= _MOST_COLUMNS:
         return [_table(experiment, cells, places)]
     names = dict.fromkeys(dataset.partition(":")[0] for dataset, _ in places)
