@@ -13,14 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cagat.errors import CagatError, ConfigError
+from cagat import configs
+from cagat.errors import CagatError, ConfigError, nearest
 from cagat.experiments.records import Records
-from cagat.experiments.search_space import SearchSpace
 from cagat.experiments.task import Task, cached_graph, validation_scores
 from cagat.experiments.workers import result_of, worker_pool
 from cagat.files import atomic_write, read_bounded
 from cagat.models import card
+from cagat.settings import SETTINGS, checked
 from cagat.training import DivergedError, TrainConfig
+from cagat.training.config_file import read_config
 from cagat.training.problem import graph_digest
 
 if TYPE_CHECKING:
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 FIRST_SEED = 100
 _COLUMNS = ("trial", "state", "val_accuracy", "fits")
 _LARGEST_BYTES = 2**26
+
+Space = dict[str, dict[str, Any]]
+"""For each key that a search may set `{choices: [...]}`, or `{low: ..., high: ..., log: ...}`."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,7 @@ class Search:
     options: TuneOptions
     study: "optuna.Study"
     _records: Records
-    _space: SearchSpace
+    _space: Space
     _graphs: dict[str, str]
     _first: list[Mapping[str, Any]]
 
@@ -101,12 +106,12 @@ class Search:
             ) from error
         optuna.logging.set_verbosity(logging.WARNING)
         first = list(card(options.model).presets.values()) if options.finalists is None else _finalists(options)
-        space = SearchSpace.of(options.model, options.space)
+        space = search_space(options.model, options.space)
         loaded = {name: cached_graph(name, options.data_dir) for name in options.datasets}
         graphs = {name: graph_digest(graph, graph.y) for name, graph in loaded.items()}
         asked = {key: getattr(options, key) for key in ("model", "splits", "first_seed", "epochs", "patience")}
         asked |= {"datasets": list(options.datasets), "labels": list(options.labels)}
-        _require_same_search(options.out, asked | {"space": space.ranges, "graphs": graphs})
+        _require_same_search(options.out, asked | {"space": space, "graphs": graphs})
         # A trial is given up after its first fits if it is worse than half of the trials were then.
         pruner = optuna.pruners.MedianPruner(n_startup_trials=10, n_warmup_steps=len(options.tasks()) // 3)
         study = optuna.create_study(
@@ -132,8 +137,8 @@ class Search:
             while (number := self.finished) < self.options.trials:
                 self.study.sampler = optuna.samplers.TPESampler(seed=self.options.seed + number, multivariate=True)
                 if number < len(self._first):
-                    self.study.enqueue_trial(self._space.contains(self._first[number]))
-                trial = self.study.ask()
+                    self.study.enqueue_trial(_contained(self._first[number], self._space))
+                trial = self.study.ask(_distributions(self._space))
                 try:
                     score = self._score(trial, workers, on_fit)
                 except (optuna.TrialPruned, ConfigError, DivergedError) as error:
@@ -165,11 +170,10 @@ class Search:
     def _replay(self, known: FinishedTrial) -> None:
         """Tell optuna about a trial of an earlier call."""
         self.study.enqueue_trial(known.params)
-        trial = self.study.ask()
-        values = self._space.suggest(trial)
+        trial = self.study.ask(_distributions(self._space))
         scores: list[float] = []
         for step, task in enumerate(self.options.tasks()[: known.fits]):
-            if (found := self._records.get(self._asked(values, task))) is None:
+            if (found := self._records.get(self._asked(trial.params, task))) is None:
                 break
             scores.append(found["val_accuracy"])
             trial.report(statistics.fmean(scores), step)
@@ -196,10 +200,9 @@ class Search:
         """The mean validation accuracy over all tasks."""
         import optuna
 
-        tasks, values = self.options.tasks(), self._space.suggest(trial)
-        config = self._config(values)
+        tasks, config = self.options.tasks(), self._config(trial.params)
         TrainConfig.from_values(config)
-        asked = [self._asked(values, task) for task in tasks]
+        asked = [self._asked(trial.params, task) for task in tasks]
         running: dict[int, Future[dict[str, Any]]] = {}
         scores = []
         for step in range(len(tasks)):
@@ -229,6 +232,57 @@ class Search:
             params = [trial.params.get(key) for key in keys]
             writer.writerow([*row, *params, trial.user_attrs.get("reason", "")])
         return lines.getvalue()
+
+
+def search_space(model: str, path: Path | None = None) -> Space:
+    """The part of a file, or of our own, that a model has use for.
+
+    Raises:
+        ConfigError: A range is empty or has values that the setting cannot have, or the model has no such setting.
+    """
+    ranges = read_config(Path(configs.__path__[0]) / "search.yaml" if path is None else path)
+    known = card(model).preset()
+    for key in ranges:
+        if path is not None and key not in known:
+            raise ConfigError(f"{path}: {model} has no {key!r} to search.{nearest(str(key), known)}")
+    return {key: _checked_range(key, span) for key, span in ranges.items() if key in known}
+
+
+def _checked_range(key: str, span: Any) -> dict[str, Any]:
+    if isinstance(span, dict) and set(span) == {"choices"}:
+        if not isinstance(span["choices"], list) or not span["choices"]:
+            raise ConfigError(f"The choices of {key} must be a list that is not empty, but are {span['choices']!r}.")
+        return {"choices": [checked(key, value) for value in span["choices"]]}
+    if not (isinstance(span, dict) and {"low", "high"} <= set(span) <= {"low", "high", "log"}):
+        raise ConfigError(
+            f"The search space of {key} must have choices, or low and high (and perhaps log), not {span!r}."
+        )
+    low, high, log = checked(key, span["low"]), checked(key, span["high"]), span.get("log", False)
+    if SETTINGS[key].kind not in (int, float) or not low < high or not isinstance(log, bool) or (log and low <= 0):
+        raise ConfigError(
+            f"The search space of {key} must go from a smaller to a larger number (from above 0 with log: true), but "
+            f"is {span!r}."
+        )
+    return {"low": low, "high": high, "log": log}
+
+
+def _distributions(space: Space) -> "dict[str, optuna.distributions.BaseDistribution]":
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    numbers = {int: IntDistribution, float: FloatDistribution}
+    return {
+        key: CategoricalDistribution(**span) if "choices" in span else numbers[SETTINGS[key].kind](**span)
+        for key, span in space.items()
+    }
+
+
+def _contained(values: Mapping[str, Any], space: Space) -> dict[str, Any]:
+    """Those values that the space could have chosen."""
+
+    def within(value: Any, span: Mapping[str, Any]) -> bool:
+        return value in span["choices"] if "choices" in span else bool(span["low"] <= value <= span["high"])
+
+    return {key: value for key, value in values.items() if key in space and within(value, space[key])}
 
 
 def read_trials(directory: Path) -> list[FinishedTrial]:
@@ -268,11 +322,6 @@ def _require_same_search(directory: Path, asked: dict[str, Any]) -> None:
     # As JSON has it, where for instance a tuple is a list.
     asked = json.loads(json.dumps(asked))
     if not path.exists():
-        if (directory / "fits.jsonl").exists():
-            raise ConfigError(
-                f"{directory}: holds a search of an earlier version of cagat (fits.jsonl without search.json), which "
-                "this one cannot go on with. Choose another --out; its trials.csv can still be used with --finalists."
-            )
         atomic_write(path, json.dumps(asked) + "\n")
         return
     try:
