@@ -62,21 +62,19 @@ class _Display:
         self.bars = Progress("{task.description}", console=console, transient=True, disable=not console.is_terminal)
         self._console = console
         self._task = self.bars.add_task("Loading the graph", total=None)
-        self._shown_at = self._epoch_ended_at = time.perf_counter()
-        self._seconds_per_epoch: float | None = None
+        self._shown_at = self._started_at = time.perf_counter()
+        self._epochs = 0
 
     def show(self, epoch: Epoch, trainer: Trainer) -> None:
         """Show an epoch."""
         now = time.perf_counter()
-        took, self._epoch_ended_at = now - self._epoch_ended_at, now
-        known = self._seconds_per_epoch
-        self._seconds_per_epoch = took if known is None else 0.95 * known + 0.05 * took
+        self._epochs += 1
         if not self._console.is_terminal and now - self._shown_at < _SECONDS_BETWEEN_LINES:
             return
         self._shown_at = now
         accuracy = "" if math.isnan(epoch.val_accuracy) else f" ({100 * epoch.val_accuracy:.1f} %)"
         # Training ends at this epoch if validation improves no more, and later if it does.
-        left = (trainer.last_epoch - len(trainer.history)) * self._seconds_per_epoch
+        left = (trainer.last_epoch - len(trainer.history)) * (now - self._started_at) / self._epochs
         text = (
             f"epoch {epoch.number}: loss {epoch.loss:.3f}, validation {epoch.val_loss:.3f}{accuracy}, "
             f"at least {duration(left)} left"

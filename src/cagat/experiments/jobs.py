@@ -81,15 +81,6 @@ class Job:
         }
 
 
-def same_work(asked: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    """What a job computes, however it was asked for: first all of it, then what else it answers.
-
-    A change to the value that the preset has is none, and a run with the losses of all epochs has the accuracy, too.
-    """
-    work = tuple(asked.get(key) for key in ("method", "dataset", "labels", "split_seed", "initial_seed", "config"))
-    return [(*work, "history"), work] if asked.get("history") else [work]
-
-
 class JobStore:
     """The records of an experiment, and who is at work on what.
 
@@ -104,10 +95,10 @@ class JobStore:
     def __init__(self, directory: Path, experiment: str) -> None:
         self.directory = directory
         self.records = Records(directory / f"{experiment}.jsonl")
-        self._others: dict[Path, Records] = {}
+        self._files = {self.records.path: self.records}
         self._done: dict[tuple[Any, ...], dict[str, Any]] = {}
         self._indexed: Counter[Path] = Counter()
-        self._refresh_others()
+        self._refresh()
 
     def found(self, job: Job) -> dict[str, Any] | None:
         """The result of a job, if it, or one that does the same, was done, in this experiment or in another.
@@ -115,13 +106,13 @@ class JobStore:
         Raises:
             CagatError: A record is damaged.
         """
-        for records in (self.records, *self._others.values()):
+        for records in self._files.values():
             for record in islice(records, self._indexed[records.path], None):
                 # A search may keep its fits in the same directory.
                 if "method" in record["asked"]:
                     self._index(record["asked"], record["found"], records.path)
             self._indexed[records.path] = len(records)
-        found = self._done.get(same_work(job.asked)[0])
+        found = self._done.get((*_work(job.asked), job.history))
         if found is None or job.history:
             return found
         return {key: value for key, value in found.items() if key not in _HISTORY}
@@ -129,8 +120,9 @@ class JobStore:
     def _index(self, asked: dict[str, Any], found: dict[str, Any], path: Path) -> None:
         try:
             sound = 0 <= found["seconds"] < 1e12 and ("failed" in found or 0 <= found["test_accuracy"] <= 1)
-            for work in same_work(asked):
-                self._done.setdefault(work, found)
+            # A run with the losses of all epochs has the accuracy, too.
+            for history in {False, bool(asked.get("history"))}:
+                self._done.setdefault((*_work(asked), history), found)
         except (KeyError, TypeError):
             sound = False
         if not sound:
@@ -150,18 +142,17 @@ class JobStore:
                 continue
             with claim:
                 # Somebody may have finished it between our look and our claim, for this experiment or for another.
-                self.records.refresh()
-                self._refresh_others()
+                self._refresh()
                 if self.records.get(job.asked) is None:
                     self.records.add(job.asked, self.found(job) or job.run(data_dir))
 
-    def _refresh_others(self) -> None:
-        """Read what other experiments have done meanwhile."""
+    def _refresh(self) -> None:
+        """Read what was done meanwhile, for this experiment and for others."""
         for path in sorted(self.directory.glob("*.jsonl")):
-            if path in self._others:
-                self._others[path].refresh()
-            elif path != self.records.path:
-                self._others[path] = Records(path)
+            if path in self._files:
+                self._files[path].refresh()
+            else:
+                self._files[path] = Records(path)
 
     def _claim(self, job: Job) -> AbstractContextManager[object] | None:
         """A lock that is released at the end; none if another process has it."""
@@ -172,3 +163,8 @@ class JobStore:
                 return filelock.FileLock(path, timeout=0).acquire()
         except filelock.Timeout:
             return None
+
+
+def _work(asked: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What a job computes, however it was asked for: a change to the value that the preset has is none."""
+    return tuple(asked.get(key) for key in ("method", "dataset", "labels", "split_seed", "initial_seed", "config"))

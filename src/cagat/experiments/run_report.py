@@ -66,23 +66,15 @@ class RunGroup(Sample):
     accuracies: dict[int, float]
 
     @property
-    def dataset(self) -> str:
-        """The graph."""
-        return self._first.config.dataset
-
-    @property
-    def labels(self) -> int | None:
-        """Training nodes per class; ``None`` if the split came with the graph."""
-        return self._first.result.labels_per_class
-
-    def has_splits_of(self, other: "RunGroup") -> bool:
-        """Whether equal seeds are equal splits: both are on the same graph with equally many labels."""
-        ours, theirs = ((group.dataset, group.labels, group._first.config.val_labels) for group in (self, other))
-        return ours == theirs
-
-    @property
-    def _first(self) -> FinishedRun:
+    def first(self) -> FinishedRun:
+        """One of them; all have the same configuration."""
         return next(iter(self.runs.values()))
+
+    @property
+    def splits(self) -> tuple[str, int | None, int | None]:
+        """The graph and the labels per class: where they are equal, equal seeds are equal splits."""
+        config = self.first.config
+        return config.dataset, self.first.result.labels_per_class, config.val_labels
 
 
 def grouped(runs: Sequence[FinishedRun]) -> list[RunGroup]:
@@ -173,11 +165,11 @@ def _configurations(groups: list[RunGroup]) -> Table:
     ]  # fmt: skip
     rows = []
     for group in groups:
-        results = [run.result for run in group.runs.values()]
+        results, (graph, labels, _) = [run.result for run in group.runs.values()], group.splits
         spread = f" ± {group.std:.2f}" if len(results) > 1 else ""
         interval = f"{group.mean - group.half:.2f} to {group.mean + group.half:.2f}" if spread else ""
         rows.append([
-            group.name, Path(group.dataset).name, "given" if group.labels is None else str(group.labels),
+            group.name, Path(graph).name, "given" if labels is None else str(labels),
             str(len(results)), f"{group.mean:.2f}{spread}", interval,
             _percent(statistics.fmean(one.val_accuracy for one in results)),
             f"{statistics.fmean(one.epochs for one in results):.0f}",
@@ -189,11 +181,11 @@ def _configurations(groups: list[RunGroup]) -> Table:
 def _compared(groups: list[RunGroup]) -> Table | None:
     rows = []
     for first, second in combinations(groups, 2):
-        difference = paired_difference(first.accuracies, second.accuracies) if first.has_splits_of(second) else None
-        if difference is not None:
+        comparable = first.splits == second.splits
+        if comparable and (difference := paired_difference(first.accuracies, second.accuracies)):
             mean, low, high, n = difference
             interval = f"{low:+.2f} to {high:+.2f}"
-            rows.append([first.name, second.name, Path(first.dataset).name, f"{mean:+.2f}", interval, str(n)])
+            rows.append([first.name, second.name, Path(first.splits[0]).name, f"{mean:+.2f}", interval, str(n)])
     head = ["first", "second", "graph", "first - second", "95 % interval", "splits"]
     return Table(head, rows, words=3) if rows else None
 

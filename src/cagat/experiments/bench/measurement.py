@@ -18,33 +18,19 @@ from cagat.training.compute import computing
 
 @dataclass(frozen=True)
 class Measurement:
-    """One row of the table: medians, and the spread of the middle half.
+    """One row of the table: medians, and as spreads the distances of the quartiles."""
 
-    Attributes:
-        case: What was measured, and on which graph.
-        threads: How many threads both sides had.
-        ours_ms: Our median.
-        ours_spread_ms: The distance of our quartiles.
-        peer: What was measured beside us; a dash if nothing was.
-        peer_ms: Its median.
-        peer_spread_ms: The distance of its quartiles.
-        ratio: Our median over its median; where there is no peer, the amount itself, in the unit.
-        unit: What the ratio counts: times the peer, MB or GiB.
-        target: What the ratio should be at most.
-        aim: What it should be.
-    """
-
-    case: str
-    threads: int
+    case: str  # What was measured, and on which graph.
+    threads: int  # How many threads both sides had.
     ours_ms: float
     ours_spread_ms: float
-    peer: str
+    peer: str  # What was measured beside us; a dash if nothing was.
     peer_ms: float | None
     peer_spread_ms: float | None
-    ratio: float
-    unit: str = "x"
-    target: float | None = None
-    aim: float | None = None
+    ratio: float  # Our median over its median; where there is no peer, the amount itself, in the unit.
+    unit: str = "x"  # What the ratio counts: times the peer, MB or GiB.
+    target: float | None = None  # What the ratio should be at most,
+    aim: float | None = None  # and what it should be.
 
 
 class Budget(NamedTuple):
