@@ -21,10 +21,9 @@ from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
 from cagat.experiments.experiment import tuned
-from cagat.experiments.jobs import Job
+from cagat.experiments.jobs import Job, Task, fit_task
 from cagat.experiments.records import Records
 from cagat.experiments.summary import paired_difference
-from cagat.experiments.task import Task, fit_task
 from cagat.style import Table
 from cagat.training.compute import computing
 

@@ -72,17 +72,11 @@ def source_line(command: str) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """Texts in rows and columns.
-
-    Attributes:
-        head: The names of the columns.
-        rows: The cells, row by row.
-        words: How many columns, from the left, hold words and not figures.
-    """
+    """Texts in rows and columns."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
-    words: int = 1
+    words: int = 1  # How many columns, from the left, hold words and not figures.
 
     def markdown(self) -> str:
         """The table as GitHub's Markdown, without an end of line at its end."""

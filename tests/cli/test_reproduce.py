@@ -5,8 +5,7 @@ import pytest
 from cagat.cli import main
 from cagat.cli.reproduce import repeated_options
 from cagat.experiments.experiment import Row
-from cagat.experiments.jobs import Job, JobStore
-from cagat.experiments.task import Task
+from cagat.experiments.jobs import Job, JobStore, Task
 
 
 def test_lists_after_an_option():

@@ -15,9 +15,8 @@ from cagat.experiments.experiment import (
     table1,
     table2,
 )
-from cagat.experiments.jobs import Job, JobStore
+from cagat.experiments.jobs import Job, JobStore, Task
 from cagat.experiments.tables import reported
-from cagat.experiments.task import Task
 from cagat.training import TrainConfig
 
 

@@ -9,10 +9,9 @@ import pytest
 
 from cagat.errors import CagatError
 from cagat.experiments.experiment import Experiment, Row
-from cagat.experiments.jobs import Job, JobStore
+from cagat.experiments.jobs import Job, JobStore, Task
 from cagat.experiments.records import digest
 from cagat.experiments.summary import table_cells
-from cagat.experiments.task import Task
 
 GRAPH = "synthetic:nodes=150,degree=4,classes=3,features=8,seed=0"
 SHORT = (("epochs", 3), ("hidden", 2), ("heads", 1))

@@ -9,7 +9,7 @@ import yaml
 from cagat import data
 from cagat.cli.tune import tune
 from cagat.errors import ConfigError
-from cagat.experiments import task as scoring
+from cagat.experiments import jobs as scoring
 from cagat.experiments import tuning, workers
 from cagat.experiments.search_report import write_report
 from cagat.experiments.tuning import Search, TuneOptions, read_trials, search_space

@@ -4,9 +4,8 @@ import pytest
 
 import update_docs
 from cagat.experiments.experiment import EXPERIMENTS
-from cagat.experiments.jobs import Job, JobStore
+from cagat.experiments.jobs import Job, JobStore, Task
 from cagat.experiments.tables import csv_table
-from cagat.experiments.task import Task
 
 ROOT = Path(__file__).parents[2]
 PAPER = {"support": "full", "affinity": "edges", "feedback": False}

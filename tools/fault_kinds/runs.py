@@ -18,8 +18,7 @@ import psutil
 
 from cagat.data.download import download
 from cagat.errors import DamagedFileError, DatasetError
-from cagat.experiments.jobs import Job, JobStore
-from cagat.experiments.task import Task
+from cagat.experiments.jobs import Job, JobStore, Task
 from cagat.safetensors_file import read_tensors
 from cagat.training.run_directory import RunDirectory
 from fault_kinds.fault import Fault, Outcome

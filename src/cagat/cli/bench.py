@@ -1,5 +1,6 @@
 """`cagat bench`: our layer and its training beside others."""
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,8 +24,6 @@ def bench(
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the measurements to this file, too.")] = None,
 ) -> None:
     """Measure the CaGAT layer and its training beside PyG's GAT, interleaved, with one thread and with two."""
-    import json
-
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table

@@ -74,7 +74,7 @@ def require_drawable_splits(datasets: Iterable[str], labels: Iterable[int], data
     """Raise unless every graph can be loaded and has enough nodes in each class, before anything is written."""
     from cagat.data.splits import split
     from cagat.errors import DatasetError
-    from cagat.experiments.task import cached_graph
+    from cagat.experiments.jobs import cached_graph
     from cagat.training.problem import DEFAULT_LABELS
 
     for name, count in product(datasets, labels):

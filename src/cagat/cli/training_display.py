@@ -66,7 +66,6 @@ class _Display:
         self._epochs = 0
 
     def show(self, epoch: Epoch, trainer: Trainer) -> None:
-        """Show an epoch."""
         now = time.perf_counter()
         self._epochs += 1
         if not self._console.is_terminal and now - self._shown_at < _SECONDS_BETWEEN_LINES:

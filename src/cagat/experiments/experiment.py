@@ -5,8 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from cagat.experiments.jobs import Job
-from cagat.experiments.task import Task
+from cagat.experiments.jobs import Job, Task
 from cagat.models import card
 
 GRAPHS = ("cora", "citeseer", "pubmed", "cora_ml")

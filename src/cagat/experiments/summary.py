@@ -8,8 +8,7 @@ from itertools import product
 from typing import NamedTuple
 
 from cagat.experiments.experiment import Experiment, Row
-from cagat.experiments.jobs import JobStore
-from cagat.experiments.task import Task
+from cagat.experiments.jobs import JobStore, Task
 
 
 class Difference(NamedTuple):
@@ -48,21 +47,13 @@ class Sample:
 
 @dataclass(frozen=True)
 class TableCell(Sample):
-    """A configuration on a graph with so many labels per class: one accuracy for each split.
-
-    Attributes:
-        row: The configuration.
-        dataset: The graph.
-        labels: Labels per class.
-        accuracies: Test accuracy in percent by the seed of the split.
-        failed: How many runs diverged.
-    """
+    """A configuration on a graph with so many labels per class: one test accuracy for each split."""
 
     row: Row
     dataset: str
     labels: int
     accuracies: dict[int, float]
-    failed: int
+    failed: int  # How many runs diverged.
 
     @property
     def place(self) -> tuple[str, int]:

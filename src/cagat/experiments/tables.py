@@ -29,15 +29,7 @@ _MOST_COLUMNS = 8
 def write_tables(
     experiment: Experiment, cells: list[TableCell], directory: Path, command: str, pictures: Sequence[Path] = ()
 ) -> list[Path]:
-    """Write the tables of an experiment; the files that were written.
-
-    Args:
-        experiment: The experiment.
-        cells: Its cells.
-        directory: Where to.
-        command: The command that is named as the source.
-        pictures: Its pictures, drawn before; those in SVG go into the pages.
-    """
+    """Write the tables of an experiment, with those of its pictures that are SVG; the files that were written."""
     path = directory / f"{experiment.name}.csv"
     atomic_write(path, csv_table(experiment, cells))
     sections = [Section(table) for table in readable_tables(experiment, cells)]

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cagat import configs
 from cagat.errors import CagatError, ConfigError, nearest
+from cagat.experiments.jobs import Task, cached_graph, validation_scores
 from cagat.experiments.records import Records
-from cagat.experiments.task import Task, cached_graph, validation_scores
 from cagat.experiments.workers import result_of, worker_pool
 from cagat.files import atomic_write, read_bounded
 from cagat.models import card
