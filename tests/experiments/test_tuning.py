@@ -132,9 +132,12 @@ def test_an_interrupted_search_ends_as_an_unbroken_one(tmp_path):
     assert run(Search.open(options(tmp_path / "broken", space=space, trials=4))) == 0
 
 
-def test_searches_are_not_mixed(found):
+def test_searches_are_not_mixed(found, tmp_path):
     with pytest.raises(ConfigError, match=r"holds a search with splits=2, not 3\. Choose another --out"):
         Search.open(options(found.options.out, splits=3))
+    (tmp_path / "fits.jsonl").touch()
+    with pytest.raises(ConfigError, match=r"of an earlier version of cagat.*Choose another --out"):
+        Search.open(options(tmp_path))
 
 
 @pytest.mark.parametrize("path", sorted(RESULTS.glob("*/trials.csv")), ids=lambda path: path.parent.name)

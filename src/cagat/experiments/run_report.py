@@ -42,11 +42,7 @@ class FinishedRun:
 
     @classmethod
     def read(cls, path: Path) -> "FinishedRun":
-        """Read the files of a run.
-
-        Raises:
-            RunError: There is no run, or it is not finished.
-        """
+        """Read the files of a run; one that is missing or not finished is an error."""
         directory = RunDirectory(path)
         if not directory.config.exists():
             raise RunError(f"{path}: there is no run. Train one: cagat train --out {path}")
@@ -78,11 +74,7 @@ class RunGroup(Sample):
 
 
 def grouped(runs: Sequence[FinishedRun]) -> list[RunGroup]:
-    """Group runs that differ by their seed alone, in the order in which they were given.
-
-    Raises:
-        ConfigError: Two runs are the same, on the same split.
-    """
+    """Group runs that differ by their seed alone, in the order in which they were given; none may be there twice."""
     members: dict[str, dict[int, FinishedRun]] = {}
     for run in runs:
         values = {key: value for key, value in run.config.values().items() if key not in _NOT_COMPARED}

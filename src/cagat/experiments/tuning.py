@@ -311,6 +311,11 @@ def _require_same_search(directory: Path, asked: dict[str, Any]) -> None:
     # As JSON has it, where for instance a tuple is a list.
     asked = json.loads(json.dumps(asked))
     if not path.exists():
+        if (directory / "fits.jsonl").exists():
+            raise ConfigError(
+                f"{directory}: holds a search of an earlier version of cagat (fits.jsonl without search.json), which "
+                "this one cannot go on with. Choose another --out; its trials.csv can still be used with --finalists."
+            )
         atomic_write(path, json.dumps(asked) + "\n")
         return
     try:
