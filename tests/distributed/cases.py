@@ -17,7 +17,6 @@ from cagat.distributed import World
 from cagat.models import CaGAT, Labelled
 from cagat.nn import SparseFeatures
 from cagat.training import EpochPlan, FitOptions, FullBatch, Trainer
-from cagat.training.data_parallel import DataParallel
 from cagat.training.graph_parallel import GraphParallel, forecast
 from cagat.training.mini_batches import ClusterBatches, MiniBatches
 
@@ -110,11 +109,11 @@ def uneven_batches(world: World) -> dict[str, Any]:
     """Batches that several processes cannot share equally: in most epochs some have one more than others."""
     shares: list[list[int]] = []
 
-    def plan(model: CaGAT, inputs: tuple[Any, ...], train: Labelled, val: Labelled) -> DataParallel:
+    def plan(model: CaGAT, inputs: tuple[Any, ...], train: Labelled, val: Labelled) -> MiniBatches:
         batches = ClusterBatches(inputs, train, 5, 1, seed=0)
         counts = [len(batches.of_epoch(epoch)) for epoch in range(1, EPOCHS + 1)]
         shares.extend([len(range(rank, count, world.size)) for rank in range(world.size)] for count in counts)
-        return DataParallel(model, inputs, train, val, batches, world)
+        return MiniBatches(model, inputs, train, val, batches, world)
 
     trainer, losses, _, logits = trained(plan, {"K": 1, "T": 1}, {})
     state = trainer.state_dict()
@@ -141,7 +140,7 @@ def one_batch(world: World) -> dict[str, float]:
     differences = {}
     for name, settings in {"context": {"K": 1, "T": 1}, "no attention": {"lam": 0.0}}.items():
         arguments = (lambda inputs, train: ClusterBatches(inputs, train, 1, 1, seed=0), settings)
-        together = _weights(*arguments, lambda *given: DataParallel(*given, world))
+        together = _weights(*arguments, lambda *given: MiniBatches(*given, world))
         alone = _weights(*arguments, lambda *given: MiniBatches(*given))
         differences[name] = max(map(_difference, together, alone))
     return differences

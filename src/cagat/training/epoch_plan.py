@@ -13,7 +13,7 @@ from cagat.models import Labelled, NodeClassifier
 class Validation(NamedTuple):
     """Loss and accuracy on the validation nodes; the accuracy is ``None`` if the model labels nodes only at the end."""
 
-    loss: Tensor
+    loss: float
     accuracy: float | None
 
 
@@ -23,10 +23,6 @@ class EpochPlan(ABC):
     In each epoch the trainer asks for :meth:`losses`, one at a time. It computes the gradients of a loss, calls
     :meth:`after_backward` and takes a step; after the last step it calls :meth:`after_epoch`, then :meth:`validate`.
     """
-
-    loss_is_global = True
-    """Whether all processes know each loss, so that one that is not finite is noticed before a step is taken with it.
-    Otherwise only the loss of the whole epoch is checked."""
 
     def __init__(self, model: NodeClassifier, inputs: tuple[Any, ...], train: Labelled, val: Labelled) -> None:
         self.model = model
@@ -38,12 +34,8 @@ class EpochPlan(ABC):
     def losses(self, epoch: int) -> Iterator[Tensor]:
         """The losses of an epoch; the trainer takes a step on each before it asks for the next."""
 
-    def reported_loss(self, loss: Tensor) -> Tensor:
-        """The loss of a step over all processes, without gradient."""
-        return loss.detach()
-
     def epoch_loss(self, losses: list[float]) -> float:
-        """The loss of an epoch from those of its steps."""
+        """The loss of an epoch, over all processes, from those of this one's steps."""
         return sum(losses) / len(losses)
 
     def after_backward(self) -> None:  # noqa: B027
@@ -56,7 +48,7 @@ class EpochPlan(ABC):
         """Evaluate the validation nodes on the whole graph; called in evaluation mode and without gradients."""
         logits = None if self.model.labels_at_the_end else self.model(*self.inputs)
         loss = self.model.stopping_loss(self.inputs, logits, self.val)
-        return Validation(loss, None if logits is None else accuracy_of(logits, self.val))
+        return Validation(loss.item(), None if logits is None else accuracy_of(logits, self.val))
 
     def logits(self) -> Tensor | None:
         """The logits of all nodes, on the CPU; ``None`` in a process that writes no files."""

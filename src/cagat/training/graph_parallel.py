@@ -28,9 +28,10 @@ class GraphParallel(EpochPlan):
     def __init__(
         self, model: NodeClassifier, inputs: tuple[Any, ...], train: Labelled, val: Labelled, world: World
     ) -> None:
-        convs = _layers(model)
+        assert isinstance(model, CaGAT)
+        self._convs = [conv for conv in model.convs if isinstance(conv, CaGATConv)]
         x, edge_index, weight = inputs
-        num_nodes, normalization, dtype = int(x.shape[0]), convs[0].normalization, convs[0].att_src.dtype
+        num_nodes, normalization, dtype = int(x.shape[0]), self._convs[0].normalization, self._convs[0].att_src.dtype
         if world.size > num_nodes:
             raise ConfigError(f"{world.size} processes cannot share {num_nodes} nodes. Start fewer.")
         device = edge_index.device
@@ -46,20 +47,21 @@ class GraphParallel(EpochPlan):
         super().__init__(model, (x, self.graph, None), self._here(train), self._here(val))
         self._num_train, self._num_val = train.nodes.numel(), val.nodes.numel()
         self._world = world
-        self.step_traffic = self.evaluation_traffic = Traffic()
-        self._before_step = world.traffic
-        self._has_stepped = False
+        self.step_traffic: Traffic | None = None
+        self.evaluation_traffic = Traffic()
         for parameter in model.parameters():
             world.broadcast(parameter)
 
     def losses(self, epoch: int) -> Iterator[Tensor]:
         """This process's share of the loss."""
         self._before_step = self._world.traffic
-        yield self._loss(self.model(*self.inputs), self.train) / self._num_train
+        loss = self._loss(self.model(*self.inputs), self.train) / self._num_train
+        self._whole_loss = self._world.sum(loss).item()
+        yield loss
 
-    def reported_loss(self, loss: Tensor) -> Tensor:
+    def epoch_loss(self, losses: list[float]) -> float:
         """The sum of all shares."""
-        return self._world.sum(loss)
+        return self._whole_loss
 
     def after_backward(self) -> None:
         """Sum the gradients of all processes."""
@@ -69,7 +71,6 @@ class GraphParallel(EpochPlan):
         for gradient, piece in zip(gradients, pieces, strict=True):
             gradient.copy_(piece.view_as(gradient))
         self.step_traffic = self._world.traffic - self._before_step
-        self._has_stepped = True
 
     def validate(self) -> Validation:
         """The loss and the accuracy of the validation nodes of all processes."""
@@ -77,8 +78,8 @@ class GraphParallel(EpochPlan):
         logits = self.model(*self.inputs)
         self.evaluation_traffic = self._world.traffic - before
         right = (logits[self.val.nodes].argmax(dim=1) == self.val.classes).sum()
-        found = self._world.sum(torch.stack([self._loss(logits, self.val).detach().double(), right.double()]))
-        return Validation(found[0] / self._num_val, float(found[1]) / self._num_val)
+        found = self._world.sum(torch.stack([self._loss(logits, self.val).double(), right.double()])) / self._num_val
+        return Validation(*found.tolist())
 
     def logits(self) -> Tensor | None:
         """The logits of all nodes, in the first process."""
@@ -95,9 +96,9 @@ class GraphParallel(EpochPlan):
 
         There is nothing to report if no step was taken, as when only the files of a resumed run were missing.
         """
-        if not self._has_stepped:
+        if self.step_traffic is None:
             return None
-        expected = forecast(_layers(self.model), self.graph.halo)
+        expected = forecast(self._convs, self.graph.halo)
         ours = {
             "nodes": self.graph.num_nodes,
             "halo_nodes": self.graph.halo.nodes.numel(),
@@ -121,16 +122,6 @@ class GraphParallel(EpochPlan):
     @staticmethod
     def _loss(logits: Tensor, labelled: Labelled) -> Tensor:
         return F.cross_entropy(logits[labelled.nodes], labelled.classes, reduction="sum")
-
-
-def _layers(model: NodeClassifier) -> list[CaGATConv]:
-    convs = [conv for conv in model.convs if isinstance(conv, CaGATConv)] if isinstance(model, CaGAT) else []
-    if not convs or any(conv.support != "full" for conv in convs):
-        raise ConfigError(
-            "--parallel graph computes CaGAT with --support full, and nothing else. Use --parallel data for other "
-            "models and for --support edges."
-        )
-    return convs
 
 
 class Forecast(NamedTuple):

@@ -9,7 +9,6 @@ from cagat.distributed import World
 from cagat.errors import ConfigError, DatasetError
 from cagat.models import Labelled, NodeClassifier
 from cagat.settings import TrainConfig
-from cagat.training.data_parallel import DataParallel
 from cagat.training.epoch_plan import EpochPlan, FullBatch
 from cagat.training.graph_parallel import GraphParallel
 from cagat.training.mini_batches import Batches, ClusterBatches, MiniBatches, NeighbourhoodBatches
@@ -48,10 +47,7 @@ def choose_plan(
         return FullBatch(model, inputs, train, val)
     if type(model).losses is not NodeClassifier.losses or model.closed_form:
         raise ConfigError(f"The model {config.model} has a training of its own, so --batching cannot be had with it.")
-    batches = _batches(config, model, inputs, train)
-    if config.parallel == "data":
-        return DataParallel(model, inputs, train, val, batches, world)
-    return MiniBatches(model, inputs, train, val, batches)
+    return MiniBatches(model, inputs, train, val, _batches(config, model, inputs, train), world)
 
 
 def _batches(config: TrainConfig, model: NodeClassifier, inputs: tuple[Any, ...], train: Labelled) -> Batches:

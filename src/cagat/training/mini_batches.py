@@ -1,4 +1,4 @@
-"""Epochs in batches: subgraphs of clusters, or of the neighbourhoods of training nodes."""
+"""Epochs in batches: subgraphs of clusters, or of the neighbourhoods of training nodes; several processes share them."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -8,13 +8,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch_geometric.data import Data
-from torch_geometric.loader import ClusterData, ClusterLoader
+from torch.nn.parallel import DistributedDataParallel
 
-from cagat.distributed import metis_parts
+from cagat.distributed import World, metis_parts
 from cagat.models import Labelled, NodeClassifier
 from cagat.nn import SparseFeatures
-from cagat.training.epoch_plan import EpochPlan
+from cagat.training.epoch_plan import EpochPlan, Validation
 
 
 class Batch(NamedTuple):
@@ -43,15 +42,15 @@ class Batches(ABC):
     def _shuffled(self, count: int, epoch: int) -> Tensor:
         return torch.randperm(count, generator=torch.Generator().manual_seed(_seed_of(self.seed, epoch)))
 
-    def _features(self, nodes: Tensor) -> Tensor | SparseFeatures:
-        return self._x.rows(nodes) if isinstance(self._x, SparseFeatures) else self._x[nodes]
-
-
-class _Clusters(ClusterData):  # type: ignore[misc]
-    """PyG's clusters, cut by pymetis, of which the package index has wheels, instead of PyG's own extensions."""
-
-    def _metis(self, edge_index: Tensor, num_nodes: int) -> Tensor:
-        return metis_parts(edge_index, num_nodes, self.num_parts)
+    def _induced(self, nodes: Tensor, edges: Tensor, train: Labelled) -> Batch:
+        """The subgraph of some nodes; ``edges`` are those that begin in it, ``train`` may have nodes outside."""
+        row = torch.full((self._num_nodes,), -1, device=nodes.device)
+        row[nodes] = torch.arange(nodes.numel(), device=nodes.device)
+        ends, rows = row[self._edge_index[:, edges]], row[train.nodes]
+        kept = ends[1] >= 0
+        weight = None if self._weight is None else self._weight[edges[kept]]
+        x = self._x.rows(nodes) if isinstance(self._x, SparseFeatures) else self._x[nodes]
+        return Batch((x, ends[:, kept], weight), Labelled(rows[rows >= 0], train.classes[rows >= 0]))
 
 
 class ClusterBatches(Batches):
@@ -66,47 +65,25 @@ class ClusterBatches(Batches):
     ) -> None:
         super().__init__(inputs, train, seed)
         self._clusters_per_batch = clusters_per_batch
-        # PyG's loader moves numbers only; features, sparse or not, follow them.
-        numbered = Data(
-            edge_index=self._edge_index.cpu(),
-            num_nodes=self._num_nodes,
-            node_number=torch.arange(self._num_nodes),
-            edge_number=torch.arange(self._edge_index.size(1)),
-        )
-        self._clusters = _Clusters(numbered, clusters, log=False)
-        start, node = self._clusters.partition.partptr, self._clusters.partition.node_perm
-        is_labelled = torch.zeros(self._num_nodes, dtype=torch.bool)
-        is_labelled[train.nodes.cpu()] = True
-        self._has_labels = [bool(is_labelled[node[start[i] : start[i + 1]]].any()) for i in range(clusters)]
+        source, target = self._edge_index
+        cluster = metis_parts(self._edge_index, self._num_nodes, clusters).to(source.device)
+        nodes = torch.argsort(cluster)  # Within a cluster any order will do; PyG's ClusterData has this one.
+        place = torch.argsort(nodes)
+        edges = torch.argsort(place[source] * self._num_nodes + place[target], stable=True)
+        # The nodes of each cluster, and the edges that begin in it.
+        self._nodes = torch.split(nodes, torch.bincount(cluster, minlength=clusters).tolist())
+        self._edges = torch.split(edges, torch.bincount(cluster[source], minlength=clusters).tolist())
+        self._labelled = set(cluster[train.nodes].tolist())
 
     def of_epoch(self, epoch: int) -> list[list[int]]:
         """The clusters of each batch of an epoch."""
-        order = self._shuffled(len(self._clusters), epoch)
-        batches: list[list[int]] = [batch.tolist() for batch in torch.split(order, self._clusters_per_batch)]
-        return [batch for batch in batches if any(self._has_labels[cluster] for cluster in batch)]
+        order = torch.split(self._shuffled(len(self._nodes), epoch), self._clusters_per_batch)
+        return [batch for batch in (clusters.tolist() for clusters in order) if self._labelled.intersection(batch)]
 
     def make(self, chosen: list[int]) -> Batch:
         """The subgraph of some clusters."""
-        data = self._subgraph(chosen)
-        device = self._edge_index.device
-        nodes = data.node_number.to(device)
-        weight = None if self._weight is None else self._weight[data.edge_number.to(device)]
-        row = torch.full((self._num_nodes,), -1, device=device)
-        row[nodes] = torch.arange(nodes.numel(), device=device)
-        rows = row[self._train.nodes]
-        train = Labelled(rows[rows >= 0], self._train.classes[rows >= 0])
-        return Batch((self._features(nodes), data.edge_index.to(device), weight), train)
-
-    def _subgraph(self, chosen: list[int]) -> Data:
-        partition = self._clusters.partition
-        rows = [slice(int(partition.partptr[one]), int(partition.partptr[one + 1])) for one in chosen]
-        if all(partition.indptr[span.start] == partition.indptr[span.stop] for span in rows):
-            # PyG's loader stumbles over clusters in which no edge begins.
-            none = torch.empty(2, 0, dtype=torch.long)
-            nodes = torch.cat([partition.node_perm[span] for span in rows])
-            return Data(edge_index=none, node_number=nodes, edge_number=none[0])
-        (data,) = ClusterLoader(self._clusters, batch_sampler=[chosen], generator=torch.Generator())
-        return data
+        nodes, edges = (torch.cat([parts[cluster] for cluster in chosen]) for parts in (self._nodes, self._edges))
+        return self._induced(nodes, edges, self._train)
 
 
 class NeighbourhoodBatches(Batches):
@@ -126,14 +103,10 @@ class NeighbourhoodBatches(Batches):
 
     def make(self, chosen: Tensor) -> Batch:
         """The subgraph around some seeds."""
-        seeds, classes = self._train.nodes[chosen], self._train.classes[chosen]
-        is_near = neighbourhood(self._edge_index, self._num_nodes, seeds, self._hops)
-        source, target = self._edge_index
-        kept = is_near[source] & is_near[target]
-        row = torch.cumsum(is_near, 0) - 1
-        weight = None if self._weight is None else self._weight[kept]
-        inputs = (self._features(is_near.nonzero().flatten()), row[self._edge_index[:, kept]], weight)
-        return Batch(inputs, Labelled(row[seeds], classes))
+        seeds = Labelled(self._train.nodes[chosen], self._train.classes[chosen])
+        is_near = neighbourhood(self._edge_index, self._num_nodes, seeds.nodes, self._hops)
+        edges = is_near[self._edge_index[0]].nonzero().flatten()
+        return self._induced(is_near.nonzero().flatten(), edges, seeds)
 
 
 def neighbourhood(edge_index: Tensor, num_nodes: int, seeds: Tensor, hops: int) -> Tensor:
@@ -155,25 +128,66 @@ class MiniBatches(EpochPlan):
     """An epoch takes a step on each of some subgraphs; validation sees the whole graph.
 
     Batches and dropout are functions of the seed, the epoch and the number of the batch, so that a run can be resumed
-    to the bit.
+    to the bit. In a world of several processes each has a batch of its own in every step, and the mean of their
+    gradients is taken, by torch's DistributedDataParallel. Those that have fewer batches shadow the others in their
+    last step (``join()``). The first process validates, for all.
     """
 
     def __init__(
-        self, model: NodeClassifier, inputs: tuple[Any, ...], train: Labelled, val: Labelled, batches: Batches
+        self,
+        model: NodeClassifier,
+        inputs: tuple[Any, ...],
+        train: Labelled,
+        val: Labelled,
+        batches: Batches,
+        world: World | None = None,
     ) -> None:
         super().__init__(model, inputs, train, val)
         self._batches = batches
+        self._world = world or World()
+        # With lam=0, for one, attention gets no gradient.
+        alone = self._world.size == 1
+        self._network = None if alone else DistributedDataParallel(model, find_unused_parameters=True)
 
     def losses(self, epoch: int) -> Iterator[Tensor]:
-        """The loss of each batch."""
-        return self._losses(self.model, epoch)
+        """The losses of this process's batches."""
+        if self._network is None:
+            yield from self._losses(self.model, epoch)
+        else:
+            with self._network.join(divide_by_initial_world_size=False):
+                yield from self._losses(self._network, epoch)
 
-    def _losses(self, network: torch.nn.Module, epoch: int, rank: int = 0, size: int = 1) -> Iterator[Tensor]:
-        """The loss of every ``size``-th batch: the share of one of several processes."""
-        for number, chosen in list(enumerate(self._batches.of_epoch(epoch)))[rank::size]:
+    def _losses(self, network: torch.nn.Module, epoch: int) -> Iterator[Tensor]:
+        for number, chosen in list(enumerate(self._batches.of_epoch(epoch)))[self._world.rank :: self._world.size]:
             inputs, train = self._batches.make(chosen)
             torch.manual_seed(_seed_of(self._batches.seed, epoch, number))
             yield F.cross_entropy(network(*inputs)[train.nodes], train.classes)
+
+    def epoch_loss(self, losses: list[float]) -> float:
+        """The mean over the batches of all processes."""
+        total, count = self._world.sum(torch.tensor([sum(losses), len(losses)], dtype=torch.float64)).tolist()
+        return float(total / count)
+
+    def after_epoch(self, optimizer: torch.optim.Optimizer) -> None:
+        """Take over Adam's moments from the first process: it has the most batches, and so has taken all steps."""
+        if self._world.size == 1:
+            return
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                state = optimizer.state[parameter]
+                if not state:  # A process without any batch so far.
+                    state["step"] = torch.tensor(0.0)
+                    state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
+                for name in ("step", "exp_avg", "exp_avg_sq"):
+                    self._world.broadcast(state[name])
+
+    def validate(self) -> Validation:
+        """Validate in the first process, for all."""
+        return Validation(*self._world.share(super().validate() if self._world.is_first else None))
+
+    def logits(self) -> Tensor | None:
+        """The logits of all nodes, in the first process."""
+        return super().logits() if self._world.is_first else None
 
 
 def _seed_of(*numbers: int) -> int:

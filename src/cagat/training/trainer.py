@@ -56,11 +56,8 @@ class Trainer:
         self.history: list[Epoch] = []
         self.best: Epoch | None = None
         self._best_weights: dict[str, Tensor] = {}
-        self.optimizer: torch.optim.Adam | None = None
-        if not self.model.closed_form:
-            self.optimizer = torch.optim.Adam(
-                self.model.parameter_groups(self.options.weight_decay), lr=self.options.lr
-            )
+        groups = self.model.parameter_groups(self.options.weight_decay)
+        self.optimizer = None if self.model.closed_form else torch.optim.Adam(groups, lr=self.options.lr)
 
     @property
     def last_epoch(self) -> int:
@@ -85,7 +82,7 @@ class Trainer:
                 found = self.plan.validate()
         except NonFiniteError as error:
             raise DivergedError(f"The loss became nan in epoch {number}. {_REMEDY} In a layer, {error}.") from error
-        val_loss = _finite(found.loss.item(), "validation loss", number)
+        val_loss = _finite(found.loss, "validation loss", number)
         epoch = Epoch(number, loss, val_loss, math.nan if found.accuracy is None else found.accuracy)
         self.history.append(epoch)
         if self.best is None or val_loss < self.best.val_loss:
@@ -99,17 +96,16 @@ class Trainer:
         if self.optimizer is None:
             self.model.solve(self.plan.inputs, self.plan.train)
             self.model.eval()
-        losses = []
-        with torch.set_grad_enabled(self.optimizer is not None):
+            with torch.no_grad():
+                losses = [loss.item() for loss in self.plan.losses(number)]
+        else:
+            losses = []
             for loss in self.plan.losses(number):
-                value = self.plan.reported_loss(loss).item()
-                losses.append(_finite(value, "training loss", number) if self.plan.loss_is_global else value)
-                if self.optimizer is not None:
-                    self.optimizer.zero_grad()
-                    loss.backward()  # type: ignore[no-untyped-call]
-                    self.plan.after_backward()
-                    self.optimizer.step()
-        if self.optimizer is not None:
+                losses.append(loss.item())
+                self.optimizer.zero_grad()
+                loss.backward()  # type: ignore[no-untyped-call]
+                self.plan.after_backward()
+                self.optimizer.step()
             self.plan.after_epoch(self.optimizer)
         return _finite(self.plan.epoch_loss(losses), "training loss", number)
 
@@ -142,37 +138,23 @@ class Trainer:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Go on where :meth:`state_dict` was called: what follows is the same to the bit."""
-        history, model, best = state["history"], _named(state, "model"), _named(state, "best")
-        if history.dtype != torch.float64 or history.shape[1:] != (3,):
-            raise ValueError(f"the history has type {history.dtype} and shape {tuple(history.shape)}")
-        if _shapes(best) != (_shapes(model) if len(history) else {}):
-            raise ValueError("the weights of the best epoch are not those of the model")
-        self.model.load_state_dict(model)
+        self.model.load_state_dict(_named(state, "model"))
         self.model.load_training_state(_named(state, "training"))
-        if self.optimizer is not None:
-            self._load_optimizer(_named(state, "optimizer"))
-        self._best_weights = best
-        self.history = [Epoch(number, *values) for number, values in enumerate(history.tolist(), 1)]
+        self._best_weights = _named(state, "best")
+        self.history = [Epoch(number, *values) for number, values in enumerate(state["history"].tolist(), 1)]
         self.best = min(self.history, key=lambda epoch: epoch.val_loss, default=None)
+        if self.optimizer is not None:
+            moments: dict[int, dict[str, Tensor]] = {}
+            for name, tensor in _named(state, "optimizer").items():
+                number, _, moment = name.partition(".")
+                moments.setdefault(int(number), {})[moment] = tensor
+            # Adam's settings are those of the configuration.
+            settings = self.optimizer.state_dict()["param_groups"]
+            self.optimizer.load_state_dict({"state": moments, "param_groups": settings})
         random = _named(state, "random")
         torch.set_rng_state(random.pop("cpu"))
         if random:
             torch.cuda.set_rng_state_all([random[f"cuda.{number}"] for number in range(len(random))])
-
-    def _load_optimizer(self, moments: Mapping[str, Tensor]) -> None:
-        """Give Adam its moments back; its settings are those of the configuration."""
-        assert self.optimizer is not None
-        settings = self.optimizer.state_dict()["param_groups"]
-        parameters = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
-        state: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in moments.items():
-            number, _, moment = name.partition(".")
-            if tensor.shape != (() if moment == "step" else parameters[int(number)].shape):
-                raise ValueError("the moments of the optimizer have not the shapes of the weights")
-            state.setdefault(int(number), {})[moment] = tensor
-        if any(one.keys() != {"step", "exp_avg", "exp_avg_sq"} for one in state.values()):
-            raise ValueError("the moments of the optimizer are not Adam's")
-        self.optimizer.load_state_dict({"state": state, "param_groups": settings})
 
 
 class FitResult(NamedTuple):
@@ -230,7 +212,3 @@ def _prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def _named(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     """The tensors whose names begin with a prefix, by the rest of their names."""
     return {name.removeprefix(f"{prefix}."): tensor for name, tensor in state.items() if name.startswith(f"{prefix}.")}
-
-
-def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
-    return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
