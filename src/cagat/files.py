@@ -8,19 +8,10 @@ import secrets
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from cagat.errors import CagatError
 
-# Errors of the disk; others may come from what is written, such as a download, and are passed on.
-_DISK_ERRORS = {
-    getattr(errno, name)
-    for name in (
-        "EACCES", "EBUSY", "EDQUOT", "EEXIST", "EFBIG", "EIO", "EISDIR", "ELOOP", "ENAMETOOLONG", "ENOENT", "ENOSPC",
-        "ENOTDIR", "ENXIO", "EPERM", "EROFS", "ESTALE", "ETXTBSY",
-    )
-    if hasattr(errno, name)
-}  # fmt: skip
 # How much of the final name a temporary file starts with: a name of the longest length leaves no room for more.
 _PREFIX = 40
 
@@ -29,7 +20,7 @@ class WriteError(CagatError, OSError):
     """A file cannot be written: the disk is full, the directory is not ours, and the like."""
 
 
-def atomic_write(path: Path, content: bytes | str | Callable[[BinaryIO], object]) -> None:
+def atomic_write(path: Path, content: bytes | str | Callable[[BinaryIO], object], previous: Path | None = None) -> None:
     """Write a file whole or not at all.
 
     A temporary file beside ``path`` is written, flushed to the disk, and moved to ``path`` only if all went well: at
@@ -39,6 +30,8 @@ def atomic_write(path: Path, content: bytes | str | Callable[[BinaryIO], object]
         path: The file; its directory is made if it is missing.
         content: Bytes, text, or a function that writes into the stream it is given. Surrogates in text, which stem
             from file names that are not UTF-8, are written as backslash escapes.
+        previous: Where to keep the file that was there before. Between its renaming and that of the new one, ``path``
+            is missing for a moment.
 
     Raises:
         WriteError: The disk is full, or the place is not writable; a file that was there before is untouched.
@@ -47,21 +40,21 @@ def atomic_write(path: Path, content: bytes | str | Callable[[BinaryIO], object]
         content = content.encode(errors="backslashreplace")
     with disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        name = path.with_name(f".{path.name[:_PREFIX]}.{secrets.token_hex(4)}.part")
         # Not by tempfile, whose files only their owner may read: that is for the user's umask to say.
-        descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        part = path.with_name(f".{path.name[:_PREFIX]}.{secrets.token_hex(4)}.part")
         try:
-            with os.fdopen(descriptor, "wb") as stream:
+            with part.open("xb") as stream:
                 if isinstance(content, bytes):
                     stream.write(content)
                 else:
                     content(stream)
                 stream.flush()
                 os.fsync(stream.fileno())
-            os.replace(name, path)
+            if previous is not None and path.exists():
+                os.replace(path, previous)
+            os.replace(part, path)
         except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
+            part.unlink(missing_ok=True)
             raise
 
 
@@ -77,7 +70,8 @@ def disk_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if isinstance(error, CagatError) or error.errno not in _DISK_ERRORS:
+        # What is written may come from a network, whose errors are passed on.
+        if error.errno is None or isinstance(error, (CagatError, ConnectionError, TimeoutError)):
             raise
         full = error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
         remedy = "Make room, or choose another place." if full else "Choose another place."
@@ -90,12 +84,14 @@ def open_regular(path: Path) -> BinaryIO:
     Raises:
         OSError: It is no regular file, or cannot be opened; its `strerror` says so.
     """
-    # The open file is asked what it is, not its name before that: the name may mean another file a moment later.
-    stream = open(path, "rb", opener=_without_waiting)  # noqa: SIM115 (the caller closes it)
+    # Without blocking: a pipe would wait for somebody who writes into it. The open file is asked what it is, not its
+    # name before that, which may mean another file a moment later.
+    flag = getattr(os, "O_NONBLOCK", 0)
+    stream = open(path, "rb", opener=lambda name, flags: os.open(name, flags | flag))  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
         stream.close()
         raise OSError(errno.EINVAL, "it is no regular file", str(path))
-    return cast("BinaryIO", stream)
+    return stream
 
 
 def size_of(stream: BinaryIO) -> int:
@@ -115,8 +111,3 @@ def read_bounded(path: Path, most: int) -> bytes:
     if content is None or len(content) > most:
         raise OSError(errno.EINVAL, f"it is larger than {most} bytes", str(path))
     return content
-
-
-def _without_waiting(name: str, flags: int) -> int:
-    """Open without blocking: a pipe would wait for somebody who writes into it."""
-    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))

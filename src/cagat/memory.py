@@ -15,7 +15,6 @@ _CGROUP_FILES = (
     ("memory.max", "memory.current", "memory.stat"),
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat"),
 )
-_FORGETTABLE = "inactive_file"
 
 
 class OutOfMemoryError(CagatError, MemoryError):
@@ -40,32 +39,25 @@ def require_memory(needed: int, what: str, alternative: str) -> None:
 
 def free_memory() -> int:
     """How much this process may still take: what is free, or what is left to its container if that is less."""
-    container = _of_the_container()
-    free: int = psutil.virtual_memory().available
-    return free if container is None else min(free, max(0, container[0] - container[1]))
+    most, used = _of_the_container()
+    return min(psutil.virtual_memory().available, max(0, most - used))
 
 
 def total_memory() -> int:
     """The memory of the machine, or of the container if that has less."""
-    container = _of_the_container()
-    total: int = psutil.virtual_memory().total
-    return total if container is None else min(total, container[0])
+    return min(psutil.virtual_memory().total, _of_the_container()[0])
 
 
-def _of_the_container() -> tuple[int, int] | None:
-    """What the container that this process runs in may have, and what it has; ``None`` if there is no limit."""
-    for limit, current, parts in _CGROUP_FILES:
+def _of_the_container() -> tuple[int, int]:
+    """What the container that this process runs in may have, and what it has, without files that can be read again."""
+    for names in _CGROUP_FILES:
+        limit, current, parts = (_CGROUPS / name for name in names)
         with contextlib.suppress(OSError, ValueError):  # Other versions of Linux have others; "max" is no limit.
-            most, used = (int((_CGROUPS / name).read_text()) for name in (limit, current))
-            return most, used - _forgettable(_CGROUPS / parts)
-    return None
-
-
-def _forgettable(parts: Path) -> int:
-    """How much of what a container has are files that were read and can be read again."""
-    with contextlib.suppress(OSError, ValueError, KeyError):
-        return int(dict(line.split() for line in parts.read_text().splitlines())[_FORGETTABLE])
-    return 0
+            most, used = int(limit.read_text()), int(current.read_text())
+            with contextlib.suppress(OSError, ValueError, KeyError):
+                used -= int(dict(line.split() for line in parts.read_text().splitlines())["inactive_file"])
+            return most, used
+    return sys.maxsize, 0
 
 
 def peak_memory() -> int:

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import safetensors.numpy
@@ -30,8 +30,10 @@ _ZEROS = b"0" * 64
 _CHECKSUM = re.compile(rb'\{"__metadata__":\{"(?:sha256|cagat)":"([0-9a-f]{64})"')
 
 
-def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]], metadata: dict[str, Any]) -> None:
-    """Write arrays, and metadata that is JSON, whole or not at all; the same content is the same bytes."""
+def write_tensors(
+    path: Path, tensors: Mapping[str, NDArray[Any]], metadata: dict[str, Any], previous: Path | None = None
+) -> None:
+    """Write arrays, and metadata that is JSON, by :func:`atomic_write`; the same content is the same bytes."""
     plain = safetensors.numpy.save({name: np.asarray(tensor, order="C") for name, tensor in tensors.items()})
     length = int.from_bytes(plain[:_LENGTH_BYTES], "little")
     listed = plain[_LENGTH_BYTES + 1 : _LENGTH_BYTES + length].decode().rstrip()
@@ -44,12 +46,8 @@ def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]], metadata: dic
     head = len(header).to_bytes(_LENGTH_BYTES, "little") + header
     digest = hashlib.sha256(head)
     digest.update(data)
-
-    def write(stream: BinaryIO) -> None:
-        stream.write(head.replace(_ZEROS, digest.hexdigest().encode(), 1))
-        stream.write(data)
-
-    atomic_write(path, write)
+    head = head.replace(_ZEROS, digest.hexdigest().encode(), 1)
+    atomic_write(path, lambda stream: stream.writelines((head, data)), previous)
 
 
 def read_tensors(path: Path, *, require_checksum: bool = True) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:

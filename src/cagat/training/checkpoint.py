@@ -1,9 +1,7 @@
 """Checkpoints: the state of a run, to go on from after an interruption."""
 
-import contextlib
 import logging
 import math
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,6 @@ import torch
 
 from cagat import __version__
 from cagat.errors import CagatError, DamagedFileError
-from cagat.files import disk_errors
 from cagat.safetensors_file import read_tensors, write_tensors
 from cagat.settings import TrainConfig
 from cagat.training.run_directory import RunDirectory, RunError
@@ -47,15 +44,12 @@ class Checkpoints:
 
     def save(self, trainer: Trainer, seconds: float) -> None:
         """Write a checkpoint whole or not at all, and keep the one before it under a second name."""
-        started, path = time.perf_counter(), self._directory.checkpoint
-        previous = self._directory.previous_checkpoint
-        # One that could not be loaded does not take the place of the good one before it.
-        if self._last_is_good:
-            with disk_errors(previous):
-                _keep(path, previous)
+        started = time.perf_counter()
         tensors = {name: tensor.detach().cpu().numpy() for name, tensor in trainer.state_dict().items()}
         metadata = {"config": self._decisive, "graph": self._graph, "seconds": seconds, "versions": _versions()}
-        write_tensors(path, tensors, metadata)
+        # One that could not be loaded does not take the place of the good one before it.
+        previous = self._directory.previous_checkpoint if self._last_is_good else None
+        write_tensors(self._directory.checkpoint, tensors, metadata, previous)
         self._last_is_good = True
         self.seconds, self.epoch = seconds, len(trainer.history)
         self._saved_at = time.perf_counter()
@@ -110,18 +104,6 @@ class Checkpoints:
                 f"{self._directory.path}: the graph is not the one that the run was started with. Bring that back, or "
                 "start a new run."
             )
-
-
-def _keep(path: Path, kept: Path) -> None:
-    """Give the file a second name, so that there is no moment without a file of the first."""
-    link = kept.with_name(f".{kept.name}.part")
-    link.unlink(missing_ok=True)
-    with contextlib.suppress(FileNotFoundError):  # Somebody removed it; nothing is lost but that.
-        try:
-            os.link(path, link)
-        except OSError:  # A file system without hard links.
-            link.write_bytes(path.read_bytes())
-        os.replace(link, kept)
 
 
 def _versions() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Epochs in batches: subgraphs of clusters, or of the neighbourhoods of training nodes; several processes share them."""
+"""Epochs in batches, which processes may share: subgraphs of clusters, or of the neighbourhoods of training nodes."""
 
 import hashlib
 from abc import ABC, abstractmethod
