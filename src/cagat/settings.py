@@ -6,7 +6,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
@@ -148,7 +148,7 @@ class TrainConfig(BaseModel):
 
     def fit_options(self) -> "FitOptions":
         """How to fit."""
-        names = {field.name for field in fields(FitOptions)}
+        names = {one.name for one in fields(FitOptions)}
         return FitOptions(**{key: value for key, value in self.values().items() if key in names})
 
     def _check_scale(self) -> None:
@@ -181,18 +181,22 @@ _BATCHES: dict[str | None, dict[str, int]] = {
 _CALLED_OTHERWISE = {"K": "rounds", "T": "steps", "lambda": "lam", "hidden_channels": "hidden", "num_layers": "layers"}
 
 
+def _of_the_paper(name: str) -> Any:
+    return field(default_factory=lambda: card("cagat").preset("paper")[name])
+
+
 @dataclass(frozen=True)
 class FitOptions:
-    """How a model is fitted; the defaults are the paper's, and GAT's where the paper is silent."""
+    """How a model is fitted; the defaults are those of the preset `paper` of CaGAT."""
 
-    lr: float = 0.005
-    weight_decay: float = 5e-4
-    epochs: int = 10_000
-    patience: int = 100
+    lr: float = _of_the_paper("lr")
+    weight_decay: float = _of_the_paper("weight_decay")
+    epochs: int = _of_the_paper("epochs")
+    patience: int = _of_the_paper("patience")
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            checked(field.name, getattr(self, field.name))
+        for name, value in vars(self).items():
+            checked(name, value)
 
 
 @dataclass(frozen=True)
@@ -223,20 +227,20 @@ class Setting:
 
 
 def _declared(name: str) -> Setting:
-    field = TrainConfig.model_fields[name]
-    (kind,) = (part for part in get_args(field.annotation) or (field.annotation,) if part is not type(None))
+    declared = TrainConfig.model_fields[name]
+    (kind,) = (part for part in get_args(declared.annotation) or (declared.annotation,) if part is not type(None))
     choices = get_args(kind) if get_origin(kind) is Literal else ()
-    bounds = {key: getattr(part, key) for part in field.metadata for key in ("ge", "le") if hasattr(part, key)}
-    about: Any = field.json_schema_extra
+    bounds = {key: getattr(part, key) for part in declared.metadata for key in ("ge", "le") if hasattr(part, key)}
+    about: Any = declared.json_schema_extra
     return Setting(
         name,
         str if choices else kind,
         choices,
         bounds.get("ge"),
         bounds.get("le"),
-        field.default,
+        declared.default,
         about["group"],
-        field.description or "",
+        declared.description or "",
         about.get("by_preset", False),
     )
 

@@ -11,16 +11,12 @@ SOUND = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_POR
 @pytest.mark.parametrize(
     ("changes", "wrong"),
     [
-        ({"WORLD_SIZE": "abc"}, "WORLD_SIZE must be a whole number from 1 to 2147483647, but is 'abc'"),
-        ({"WORLD_SIZE": "0"}, "WORLD_SIZE must be .* but is '0'"),
-        ({"WORLD_SIZE": "9" * 5000}, "WORLD_SIZE must be"),
-        ({"WORLD_SIZE": "²"}, "WORLD_SIZE must be"),
-        ({"RANK": ""}, "RANK must be a whole number from 0 to 0, but is ''"),
-        ({"RANK": "2", "WORLD_SIZE": "2"}, "RANK must be a whole number from 0 to 1, but is '2'"),
-        ({"LOCAL_RANK": "-1"}, "LOCAL_RANK must be .* but is '-1'"),
-        ({"MASTER_ADDR": None}, "but MASTER_ADDR is not"),
-        ({"MASTER_PORT": None}, "MASTER_PORT must be a whole number from 0 to 65535, but is ''"),
-        ({"MASTER_PORT": "65536"}, "MASTER_PORT must be .* but is '65536'"),
+        ({"WORLD_SIZE": "abc"}, "'abc'.*WORLD_SIZE=abc"),
+        ({"WORLD_SIZE": "0"}, "RANK must be from 0 to WORLD_SIZE - 1.*WORLD_SIZE=0"),
+        ({"RANK": "2", "WORLD_SIZE": "2"}, "RANK must be from 0 .*RANK=2"),
+        ({"RANK": ""}, "RANK=,"),
+        ({"MASTER_ADDR": None}, "MASTER_ADDR expected, but not set"),
+        ({"MASTER_PORT": "65536"}, "port must have value from 0 to 65535"),
     ],
 )
 def test_a_variable_that_is_wrong_is_named(monkeypatch, changes, wrong):
@@ -29,7 +25,7 @@ def test_a_variable_that_is_wrong_is_named(monkeypatch, changes, wrong):
             monkeypatch.delenv(name, raising=False)
         else:
             monkeypatch.setenv(name, value)
-    with pytest.raises(ConfigError, match=f"{wrong}.*Start with torchrun"), World.joined():
+    with pytest.raises(ConfigError, match=f"do not meet.*{wrong}.*Start with torchrun"), World.joined():
         pytest.fail("the world was joined")
 
 
@@ -40,7 +36,7 @@ def test_processes_that_do_not_meet(monkeypatch):
     for name, value in SOUND.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("torch.distributed.init_process_group", fail)
-    with pytest.raises(ConfigError, match=r"127.0.0.1:29555 \(The client .*initialized\)\. Start"), World.joined():
+    with pytest.raises(ConfigError, match=r"\(The client .*initialized\)\. .*PORT=29555\. Start"), World.joined():
         pytest.fail("the world was joined")
 
 

@@ -27,9 +27,9 @@ def predict(
     """
     show_messages()
     from cagat.training import TrainedRun
-    from cagat.training.predictions import require_table_name
+    from cagat.training.predictions import TABLE_FILES, require_suffix
 
-    require_table_name(out)
+    require_suffix(out, TABLE_FILES)
     predictions = TrainedRun(run).predict(dataset)
     predictions.write(out)
     typer.echo(f"{out}: {len(predictions.nodes)} nodes")
@@ -71,10 +71,10 @@ def embed(
     """
     show_messages()
     from cagat.training import TrainedRun
-    from cagat.training.predictions import Embeddings
+    from cagat.training.predictions import VECTOR_FILES, require_suffix
 
     out = run / "embedding.npz" if out is None else out
-    Embeddings.require_name(out)
+    require_suffix(out, VECTOR_FILES)
     embeddings = TrainedRun(run).embed(dataset)
     embeddings.write(out)
     typer.echo(f"{out}: {embeddings.vectors.shape[0]} nodes x {embeddings.vectors.shape[1]} units")

@@ -18,8 +18,6 @@ from cagat.errors import ConfigError
 
 T = TypeVar("T")
 
-_START = "Start with torchrun, which sets them all; or, to train alone, unset RANK and WORLD_SIZE."
-
 
 @dataclass(frozen=True)
 class Traffic:
@@ -54,14 +52,17 @@ class World:
         if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
             yield cls()
             return
-        _require_torchrun()
         try:
+            # Of these torch would believe anything, and wait for processes that never come.
+            if not 0 <= int(os.environ["RANK"]) < int(os.environ["WORLD_SIZE"]):
+                raise ValueError("RANK must be from 0 to WORLD_SIZE - 1")
             dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
         except (ValueError, RuntimeError) as error:
-            place = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+            names = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+            given = ", ".join(f"{name}={os.environ.get(name, ''):.40}" for name in names)
             raise ConfigError(
-                f"The processes do not meet at MASTER_ADDR:MASTER_PORT, {place} ({str(error).splitlines()[0]}). "
-                f"{_START}"
+                f"The processes do not meet ({str(error).splitlines()[0]}). The environment says {given}. Start with "
+                "torchrun, which sets them all; or, to train alone, unset RANK and WORLD_SIZE."
             ) from error
         try:
             world = cls(dist.get_rank(), dist.get_world_size())
@@ -158,22 +159,3 @@ class World:
 
 def _bytes_tensor(content: bytes) -> Tensor:
     return torch.frombuffer(bytearray(content), dtype=torch.uint8)
-
-
-def _require_torchrun() -> None:
-    """Check the variables that `torchrun` sets: torch itself believes them, or ends in an error that names none."""
-    size = _whole_number("WORLD_SIZE", 1, 2**31)
-    for name in ("RANK", "LOCAL_RANK"):
-        if name in os.environ:
-            _whole_number(name, 0, size)
-    if not os.environ.get("MASTER_ADDR"):
-        raise ConfigError(f"RANK and WORLD_SIZE are set in the environment, but MASTER_ADDR is not. {_START}")
-    _whole_number("MASTER_PORT", 0, 2**16)
-
-
-def _whole_number(name: str, least: int, end: int) -> int:
-    text = os.environ.get(name, "")
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else -1
-    if not least <= number < end:
-        raise ConfigError(f"{name} must be a whole number from {least} to {end - 1}, but is {text!r}. {_START}")
-    return number

@@ -4,10 +4,11 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -55,7 +56,6 @@ def write_outputs(
     graph, best = problem.graph, trainer.best
     assert logits is not None, "the process that writes has the logits"
     assert best is not None
-    assert problem.split is not None
     assert config.feature_norm is not None
     val = problem.part("val")
     # Of a finished run, and of no other, the labels of test nodes are looked at.
@@ -103,13 +103,10 @@ def read_result(directory: RunDirectory) -> RunResult | None:
     if not all(path.exists() for path in files) or not is_intact(directory.model):
         return None
     try:
-        found: dict[str, Any] = json.loads(read_bounded(directory.result, _LARGEST_RESULT))
-        result = RunResult(**found | {"run_dir": str(directory.path)})
-    except (OSError, ValueError, TypeError, RecursionError):
+        result = TypeAdapter(RunResult).validate_json(read_bounded(directory.result, _LARGEST_RESULT), strict=True)
+    except (OSError, ValueError):
         return None
-    numbers = [result.seed, result.epochs, result.best_epoch, result.val_loss, result.val_accuracy, result.seconds]
-    numbers += [number for number in (result.test_accuracy, result.labels_per_class) if number is not None]
-    return result if all(isinstance(number, (int, float)) for number in numbers) else None
+    return replace(result, run_dir=str(directory.path))
 
 
 def draw_curves(history: list[Epoch], best_epoch: int, path: Path) -> None:

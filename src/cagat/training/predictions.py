@@ -21,6 +21,8 @@ from cagat.files import atomic_write
 
 _logger = logging.getLogger(__name__)
 
+TABLE_FILES, VECTOR_FILES = (".csv", ".parquet"), (".npz", ".parquet")
+
 # What spreadsheets compute begins with one of these; a plain number, which may begin with a sign, is only a number.
 _FORMULA = r"^[=+\-@\t\r\n|%]"
 _NUMBER = r"^[+\-]?[0-9]+(\.[0-9]+)?([eE][+\-]?[0-9]+)?$"
@@ -65,15 +67,9 @@ class Embeddings:
     nodes: list[str]
     vectors: Tensor
 
-    @staticmethod
-    def require_name(path: Path) -> None:
-        """Raise unless the file's name ends in something that can be written."""
-        if path.suffix not in (".npz", ".parquet"):
-            raise ConfigError(f"{path}: the file must end in .npz or .parquet.")
-
     def write(self, path: Path) -> None:
         """Write the vectors, by the end of the file's name as NumPy's arrays or as Parquet."""
-        self.require_name(path)
+        require_suffix(path, VECTOR_FILES)
         vectors = self.vectors.cpu().numpy()
         if path.suffix == ".npz":
             names = np.array(self.nodes, dtype=np.str_)
@@ -110,8 +106,8 @@ class Evaluation:
         truth, called = graph.y[split.test], predicted[split.test]
         classes = []
         for number, name in enumerate(graph.class_names):
-            hits = int(((truth == number) & (called == number)).sum())
-            members, named = int((truth == number).sum()), int((called == number).sum())
+            is_of, is_called = truth == number, called == number
+            hits, members, named = (int(which.sum()) for which in (is_of & is_called, is_of, is_called))
             classes.append(
                 ClassScore(name, members, hits / members if members else None, hits / named if named else None)
             )
@@ -122,10 +118,10 @@ class Evaluation:
         return asdict(self) | {"classes": [score._asdict() for score in self.classes]}
 
 
-def require_table_name(path: Path) -> None:
+def require_suffix(path: Path, allowed: tuple[str, ...]) -> None:
     """Raise unless the file's name ends in something that can be written."""
-    if path.suffix not in (".csv", ".parquet"):
-        raise ConfigError(f"{path}: the file must end in .csv or .parquet.")
+    if path.suffix not in allowed:
+        raise ConfigError(f"{path}: the file must end in {' or '.join(allowed)}.")
 
 
 def write_table(table: pa.Table, path: Path) -> None:
@@ -134,16 +130,14 @@ def write_table(table: pa.Table, path: Path) -> None:
     In a CSV, texts that a spreadsheet would compute get an apostrophe before them, with a warning; a Parquet file,
     which no spreadsheet opens by itself, keeps them as they are.
     """
-    require_table_name(path)
+    require_suffix(path, TABLE_FILES)
     if path.suffix == ".parquet":
         atomic_write(path, lambda stream: pyarrow.parquet.write_table(table, stream))
         return
     plain, changed = without_formulas(table)
     if changed:
-        _logger.warning(
-            "%s: %d names begin as formulas of a spreadsheet do, and got an apostrophe before them. Write a .parquet "
-            "file to have them as they are.", path, changed,
-        )  # fmt: skip
+        told = f"{path}: {changed} names begin as formulas of a spreadsheet do, and got an apostrophe before them."
+        _logger.warning("%s Write a .parquet file to have them as they are.", told)
     atomic_write(path, lambda stream: pyarrow.csv.write_csv(plain, stream))
 
 

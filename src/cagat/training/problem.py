@@ -24,10 +24,10 @@ DEFAULT_LABELS = 20
 
 @dataclass(frozen=True)
 class Problem:
-    """A graph and its split, if it has one; the numbers of labels per class are ``None`` if it came with the graph."""
+    """A graph and its split; the numbers of labels per class are ``None`` if the split came with the graph."""
 
     graph: Data
-    split: Split | None
+    split: Split
     labels: int | None
     val_labels: int | None
 
@@ -51,7 +51,6 @@ class Problem:
 
     def part(self, name: str) -> Labelled:
         """The nodes of a part and their classes."""
-        assert self.split is not None
         nodes = getattr(self.split, name)
         return Labelled(nodes, self.graph.y[nodes])
 

@@ -56,9 +56,11 @@ class Run:
         """
         directory = RunDirectory(out)
         directory.require_free()
-        data_dir = config.data_dir and str(Path(config.data_dir).absolute())
-        absolute = {"dataset": _wherever_started(config.dataset), "data_dir": data_dir}
-        return cls(directory, config.model_copy(update=absolute), resumed=False)
+        # Paths such that they are found from any directory.
+        dataset, data_dir = config.dataset, config.data_dir and str(Path(config.data_dir).absolute())
+        if not is_name(dataset) and Path(dataset).exists():
+            dataset = str(Path(dataset).absolute())
+        return cls(directory, config.model_copy(update={"dataset": dataset, "data_dir": data_dir}), resumed=False)
 
     @classmethod
     def resume(
@@ -217,8 +219,3 @@ def _share_start(world: World, trainer: Trainer, loaded: bool = False, is_done: 
         if not world.is_first:
             trainer.load_state_dict(state)
     return is_done
-
-
-def _wherever_started(dataset: str) -> str:
-    """The name of a graph, or its path such that it is found from any directory."""
-    return str(Path(dataset).absolute()) if not is_name(dataset) and Path(dataset).exists() else dataset

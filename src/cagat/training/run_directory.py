@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import filelock
 
@@ -14,7 +15,6 @@ from cagat.files import disk_errors, read_bounded, remove_leftovers
 from cagat.training.trainer import Epoch
 
 _LARGEST_METRICS = 2**26  # Half a million epochs.
-_LONGEST_LINE = 1000
 
 
 class RunError(CagatError):
@@ -84,7 +84,7 @@ class RunDirectory:
         if not self.metrics.exists():
             return []
         try:
-            return [_epoch(line) for line in io.BytesIO(read_bounded(self.metrics, _LARGEST_METRICS))]
+            return [_epoch(json.loads(line)) for line in io.BytesIO(read_bounded(self.metrics, _LARGEST_METRICS))]
         except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             reason = f"cannot be read ({error.strerror})" if isinstance(error, OSError) else "is damaged"
             raise RunError(
@@ -108,10 +108,7 @@ def directory_lock(path: Path) -> Iterator[None]:
         lock.release()
 
 
-def _epoch(line: bytes) -> Epoch:
-    if len(line) > _LONGEST_LINE:
-        raise ValueError(f"a line has {len(line)} characters")
-    values = json.loads(line)
+def _epoch(values: dict[str, Any]) -> Epoch:
     accuracy = values["val_accuracy"]
     losses = float(values["loss"]), float(values["val_loss"])
     return Epoch(int(values["epoch"]), *losses, math.nan if accuracy is None else float(accuracy))

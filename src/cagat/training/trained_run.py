@@ -11,13 +11,12 @@ from torch_geometric.data import Data
 from cagat.data.features import Normalization
 from cagat.data.splits import Split
 from cagat.errors import DatasetError
-from cagat.models import NodeClassifier
 from cagat.settings import TrainConfig
 from cagat.training.config_file import read_config
 from cagat.training.predictions import Embeddings, Evaluation, Predictions
 from cagat.training.problem import Problem, inputs_for, load_graph, with_features
 from cagat.training.run_directory import RunDirectory, RunError
-from cagat.training.weights_file import Description, read_weights
+from cagat.training.weights_file import read_weights
 
 
 class TrainedRun:
@@ -39,8 +38,6 @@ class TrainedRun:
             remedy = f"Go on with: cagat train --resume {path}" if exists else f"Train one: cagat train --out {path}"
             raise RunError(f"{path}: there is no trained model. {remedy}")
         self.config = TrainConfig.from_values(read_config(self.directory.config))
-        self.model: NodeClassifier
-        self.description: Description
         self.model, self.description = read_weights(self.directory.model)
 
     @cached_property
@@ -82,9 +79,8 @@ class TrainedRun:
 
     def evaluate(self) -> Evaluation:
         """How right the model is on its own graph."""
-        split = self.problem.split
-        assert split is not None
-        return Evaluation.of(self.logits(self.problem.graph), self.problem.graph, split)
+        problem = self.problem
+        return Evaluation.of(self.logits(problem.graph), problem.graph, problem.split)
 
     def _graph(self, dataset: str | None) -> tuple[Data, Split | None]:
         if dataset is None:
