@@ -4,11 +4,10 @@ The format itself has no checksum, so that a changed bit would only be another n
 file with zeros in its place, and stands first in the header's metadata. The rest of the metadata is one JSON text.
 """
 
-import contextlib
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,16 +51,21 @@ def write_tensors(
 
 def read_tensors(path: Path, *, require_checksum: bool = True) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Read what :func:`write_tensors` wrote."""
-    with _errors_named(path):
+    try:
         metadata = _checked_metadata(path, require_checksum)
         return safetensors.numpy.load_file(path), metadata
+    except CagatError:
+        raise
+    except OSError as error:
+        raise DamagedFileError(f"{path}: cannot be read ({error.strerror or error}).") from error
+    except Exception as error:  # Whatever a file of another form makes the library and Python raise.
+        raise DamagedFileError(f"{path}: is damaged, or not a readable .safetensors file ({error}).") from error
 
 
 def is_intact(path: Path) -> bool:
     """Whether a file is there and has the checksum that it was written with."""
     try:
-        with _errors_named(path):
-            _checked_metadata(path, require_checksum=True)
+        read_tensors(path)
     except CagatError:
         return False
     return True
@@ -91,15 +95,3 @@ def _checked_metadata(path: Path, require_checksum: bool) -> dict[str, Any]:
     if not isinstance(metadata, dict):
         raise TypeError(f"the metadata is a {type(metadata).__name__}")
     return metadata
-
-
-@contextlib.contextmanager
-def _errors_named(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except CagatError:
-        raise
-    except OSError as error:
-        raise DamagedFileError(f"{path}: cannot be read ({error.strerror or error}).") from error
-    except Exception as error:  # Whatever a file of another form makes the library and Python raise.
-        raise DamagedFileError(f"{path}: is damaged, or not a readable .safetensors file ({error}).") from error

@@ -4,6 +4,7 @@
 :func:`cagat.models.create`, the estimator, the search space and docs/settings.md are made from it.
 """
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -21,13 +22,21 @@ _MANY = 2**31 - 1
 """No limit that a user should have to think about."""
 
 
-def _setting(group: str, text: str, default: Any = None, low: float | None = None, high: float | None = None) -> Any:
-    return Field(default, ge=low, le=high, description=text, json_schema_extra={"group": group})
+def _setting(
+    group: str,
+    text: str,
+    default: Any = None,
+    low: float | None = None,
+    high: float | None = None,
+    preset: bool = False,
+) -> Any:
+    about: dict[str, Any] = {"group": group, "text": text, "low": low, "high": high, "by_preset": preset}
+    return Field(default, ge=low, le=high, json_schema_extra=about)
 
 
 def _by_preset(group: str, text: str, low: float | None = None, high: float | None = None) -> Any:
     """A setting whose default is the value of the model's preset; a model whose presets lack it has no use for it."""
-    return Field(None, ge=low, le=high, description=text, json_schema_extra={"group": group, "by_preset": True})
+    return _setting(group, text, None, low, high, preset=True)
 
 
 class TrainConfig(BaseModel):
@@ -206,11 +215,11 @@ class Setting:
     name: str
     kind: type
     choices: tuple[str, ...]
-    low: float | None
-    high: float | None
     default: Any
     group: str
     text: str
+    low: float | None
+    high: float | None
     by_preset: bool
 
     @property
@@ -230,19 +239,8 @@ def _declared(name: str) -> Setting:
     declared = TrainConfig.model_fields[name]
     (kind,) = (part for part in get_args(declared.annotation) or (declared.annotation,) if part is not type(None))
     choices = get_args(kind) if get_origin(kind) is Literal else ()
-    bounds = {key: getattr(part, key) for part in declared.metadata for key in ("ge", "le") if hasattr(part, key)}
     about: Any = declared.json_schema_extra
-    return Setting(
-        name,
-        str if choices else kind,
-        choices,
-        bounds.get("ge"),
-        bounds.get("le"),
-        declared.default,
-        about["group"],
-        declared.description or "",
-        about.get("by_preset", False),
-    )
+    return Setting(name, str if choices else kind, choices, declared.default, **about)
 
 
 SETTINGS: dict[str, Setting] = {name: _declared(name) for name in TrainConfig.model_fields}
@@ -286,16 +284,12 @@ def reference_page() -> str:
         lines += ["", f"## {group}", "", "| setting | value | default | meaning |", "|---|---|---|---|"]
         for setting in SETTINGS.values():
             if setting.group == group:
-                default = "" if setting.default is None else f"`{_written(setting.default)}`"
-                if setting.by_preset and setting.name in preset:
-                    default = f"*{_written(preset[setting.name])}*"
+                default = preset.get(setting.name) if setting.by_preset else setting.default
+                quote = "*" if setting.by_preset else "`"
+                shown = "" if default is None else quote + json.dumps(default).strip('"') + quote
                 value = setting.expected.removeprefix("valid ")
-                lines.append(f"| `{setting.name}` | {value} | {default} | {setting.text} |")
+                lines.append(f"| `{setting.name}` | {value} | {shown} | {setting.text} |")
     return "\n".join(lines) + "\n"
-
-
-def _written(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _shown(value: Any) -> str:

@@ -22,7 +22,7 @@ from cagat.safetensors_file import read_tensors, write_tensors
 from cagat.training import Run, TrainConfig, TrainedRun
 from cagat.training.config_file import read_config
 from cagat.training.run_directory import RunDirectory
-from cagat.training.weights_file import read_weights
+from cagat.training.trained_run import read_weights
 from fault_kinds.fault import Fault, Outcome, Tries
 
 GRAPH = "synthetic:nodes=90,degree=4,classes=3,features=8,seed=0"

@@ -31,7 +31,7 @@ from cagat.training import Run, TrainConfig, TrainedRun
 from cagat.training.config_file import read_config
 from cagat.training.predictions import Predictions
 from cagat.training.run_directory import RunDirectory
-from cagat.training.weights_file import read_weights
+from cagat.training.trained_run import read_weights
 from fault_kinds.damage import SMALL
 from fault_kinds.fault import Fault, Outcome
 from fault_kinds.processes import Forked

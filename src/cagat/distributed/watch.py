@@ -45,7 +45,6 @@ class Watch:
         self._store = dist.PrefixStore(f"cagat-watch-{attempt}", store)  # type: ignore[attr-defined]
         self._silent_store = f"Rank 0 has died or hangs: the store at {address}:{port}, on its machine, does not answer"
         self._identity = f"{os.getpid()} {_process_namespace()} {socket.gethostname()}"
-        self._beats = 0
         self._heard = {other: (b"", time.monotonic()) for other in range(size) if other != rank}
         self._ending = threading.Event()
         self._answered = time.monotonic()
@@ -92,8 +91,7 @@ class Watch:
             self._store.set(str(self.rank), _LEFT)
 
     def _beat(self) -> None:
-        self._beats += 1
-        self._store.set(str(self.rank), f"{self._beats} {self._identity}")
+        self._store.set(str(self.rank), f"{time.monotonic()} {self._identity}")
 
     def _watch_the_others(self) -> None:
         while not self._ending.wait(_SECONDS_BETWEEN_BEATS):

@@ -104,11 +104,7 @@ class World:
 
     def any(self, wish: bool) -> bool:
         """Whether any process wishes it; all get the same answer."""
-        if self.size == 1:
-            return wish
-        wishes = torch.tensor([int(wish)])
-        dist.all_reduce(wishes, dist.ReduceOp.MAX)
-        return bool(wishes)
+        return any(self.all_of(wish))
 
     def sum(self, tensor: Tensor) -> Tensor:
         """The sum over all processes, without gradient."""
@@ -147,14 +143,9 @@ class World:
         """The rows of all processes one after the other, in the first process; in the others, nothing."""
         if self.size == 1:
             return rows
-        # Processes have different numbers of rows, and gather asks for equal ones.
-        padded = rows.new_zeros(max(counts), *rows.shape[1:])
-        padded[: rows.size(0)] = rows
-        gathered = [torch.empty_like(padded) for _ in counts] if self.is_first else None
-        dist.gather(padded, gathered, dst=0)
-        if gathered is None:
-            return None
-        return torch.cat([part[:count] for part, count in zip(gathered, counts, strict=True)])
+        none = [0] * self.size
+        arrived = self.exchange(rows, [rows.size(0), *none[1:]], counts if self.is_first else none)
+        return arrived if self.is_first else None
 
 
 def _bytes_tensor(content: bytes) -> Tensor:

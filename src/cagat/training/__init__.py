@@ -1,11 +1,20 @@
 """Fitting a model to the labels of a few nodes, and runs of it that can be interrupted at any moment."""
 
 from cagat.settings import FitOptions, TrainConfig
-from cagat.training.epoch_plan import EpochPlan, FullBatch, accuracy_of
 from cagat.training.outputs import RunResult
 from cagat.training.run import Run, join_run
 from cagat.training.trained_run import TrainedRun
-from cagat.training.trainer import DivergedError, Epoch, FitResult, Trainer, accuracy, fit
+from cagat.training.trainer import (
+    DivergedError,
+    Epoch,
+    EpochPlan,
+    FitResult,
+    FullBatch,
+    Trainer,
+    accuracy,
+    accuracy_of,
+    fit,
+)
 
 __all__ = [
     "DivergedError",

@@ -1,7 +1,6 @@
 """Checkpoints: the state of a run, to go on from after an interruption."""
 
 import logging
-import math
 import time
 from pathlib import Path
 from typing import Any
@@ -76,9 +75,8 @@ class Checkpoints:
         tensors, found = read_tensors(path)
         try:
             self._require_same(found["config"], found["graph"])
-            if not 0 <= found["seconds"] < math.inf:
-                raise ValueError("the seconds it took are no number")
             trainer.load_state_dict({name: torch.from_numpy(tensor) for name, tensor in tensors.items()})
+            self.seconds, self.epoch = float(found["seconds"]), len(trainer.history)
         except CagatError:
             raise
         except Exception as error:  # Whatever another form than ours makes torch and Python raise.
@@ -89,7 +87,6 @@ class Checkpoints:
             ) from error
         if found.get("versions") != _versions():
             _logger.warning("The run was started with %s: bits may differ from here on.", found.get("versions"))
-        self.seconds, self.epoch = found["seconds"], len(trainer.history)
 
     def _require_same(self, config: dict[str, Any], graph: str) -> None:
         for key in self._decisive | dict.fromkeys(config):

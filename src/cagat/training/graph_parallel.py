@@ -14,7 +14,7 @@ from cagat.kernels import CSRGraph
 from cagat.memory import peak_memory
 from cagat.models import CaGAT, Labelled, NodeClassifier
 from cagat.nn import CaGATConv, SparseFeatures
-from cagat.training.epoch_plan import EpochPlan, Validation
+from cagat.training.trainer import EpochPlan, Validation
 
 
 class GraphParallel(EpochPlan):

@@ -9,11 +9,10 @@ from cagat.distributed import World
 from cagat.errors import ConfigError, DatasetError
 from cagat.models import Labelled, NodeClassifier
 from cagat.settings import TrainConfig
-from cagat.training.epoch_plan import EpochPlan, FullBatch
 from cagat.training.graph_parallel import GraphParallel
 from cagat.training.mini_batches import Batches, ClusterBatches, MiniBatches, NeighbourhoodBatches
 from cagat.training.problem import Problem, fresh_model
-from cagat.training.trainer import Trainer
+from cagat.training.trainer import EpochPlan, FullBatch, Trainer
 
 _logger = logging.getLogger(__name__)
 

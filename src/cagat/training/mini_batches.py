@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 from cagat.distributed import World, metis_parts
 from cagat.models import Labelled, NodeClassifier
 from cagat.nn import SparseFeatures
-from cagat.training.epoch_plan import EpochPlan, Validation
+from cagat.training.trainer import EpochPlan, Validation
 
 
 class Batch(NamedTuple):

@@ -17,12 +17,11 @@ from cagat.files import atomic_write, read_bounded
 from cagat.safetensors_file import is_intact
 from cagat.settings import TrainConfig
 from cagat.style import BLUE, GREY, ORANGE
-from cagat.training.epoch_plan import accuracy_of
 from cagat.training.predictions import Predictions
 from cagat.training.problem import Problem
 from cagat.training.run_directory import RunDirectory
-from cagat.training.trainer import Epoch, Trainer
-from cagat.training.weights_file import Description, write_weights
+from cagat.training.trained_run import Description, write_weights
+from cagat.training.trainer import Epoch, Trainer, accuracy_of
 
 _LARGEST_RESULT = 100_000
 

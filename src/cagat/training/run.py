@@ -110,8 +110,7 @@ class Run:
                 self.directory.require_free()
             world.share(self.config.values())
             problem = Problem.load(self.config)
-            sizes = {"labels": problem.labels, "val_labels": problem.val_labels}
-            self.config = self.config.model_copy(update=sizes)
+            self.config = self.config.model_copy(update={"labels": problem.labels, "val_labels": problem.val_labels})
             trainer = make_trainer(self.config, problem, device, world)
             checkpoints = Checkpoints(self.directory, self.config, problem.fingerprint())
             loaded = checkpoints.load(trainer)
@@ -134,24 +133,20 @@ class Run:
                 if not loaded:
                     checkpoints.save(trainer, 0.0)
 
-                def after_epoch(epoch: Epoch) -> None:
+                def stops_after(epoch: Epoch) -> bool:
                     log(epoch)
                     if on_epoch is not None:
                         on_epoch(epoch, trainer)
+                    return world.any(should_stop())
 
-                self._run_epochs(problem, trainer, checkpoints, after_epoch, lambda: world.any(should_stop()))
+                self._run_epochs(problem, trainer, checkpoints, stops_after)
             return write_outputs(self.directory, self.config, problem, trainer, checkpoints.seconds)
 
     def _run_epochs(
-        self,
-        problem: Problem,
-        trainer: Trainer,
-        checkpoints: Checkpoints,
-        after_epoch: Callable[[Epoch], None],
-        should_stop: Callable[[], bool],
+        self, problem: Problem, trainer: Trainer, checkpoints: Checkpoints, stops_after: Callable[[Epoch], bool]
     ) -> None:
-        started = time.perf_counter() - checkpoints.seconds
         seconds = checkpoints.seconds
+        started = time.perf_counter() - seconds
         try:
             with disk_errors(self.directory.metrics), self.directory.metrics.open("a", encoding="utf-8") as metrics:
                 while not trainer.finished:
@@ -159,8 +154,7 @@ class Run:
                     metrics.write(metrics_line(epoch))
                     metrics.flush()
                     seconds = time.perf_counter() - started
-                    after_epoch(epoch)
-                    if should_stop():
+                    if stops_after(epoch):
                         break
                     if checkpoints.due(self.save_every):
                         checkpoints.save(trainer, seconds)

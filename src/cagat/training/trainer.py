@@ -1,7 +1,8 @@
-"""Training with early stopping, one epoch at a time."""
+"""Training with early stopping, one epoch at a time; a plan says how an epoch goes over the graph."""
 
 import math
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -10,7 +11,64 @@ from torch import Tensor
 from cagat.errors import CagatError, NonFiniteError
 from cagat.models import Labelled, NodeClassifier
 from cagat.settings import FitOptions
-from cagat.training.epoch_plan import EpochPlan, FullBatch, accuracy_of
+
+
+class Validation(NamedTuple):
+    """Loss and accuracy on the validation nodes; the accuracy is NaN if the model labels nodes only at the end."""
+
+    loss: float
+    accuracy: float
+
+
+class EpochPlan(ABC):
+    """How an epoch goes over the graph: which losses it takes steps on, and how it is validated.
+
+    In each epoch the trainer asks for :meth:`losses`, one at a time. It computes the gradients of a loss, calls
+    :meth:`after_backward` and takes a step; after the last step it calls :meth:`after_epoch`, then :meth:`validate`.
+    """
+
+    def __init__(self, model: NodeClassifier, inputs: tuple[Any, ...], train: Labelled, val: Labelled) -> None:
+        self.model = model
+        self.inputs = inputs
+        self.train = train
+        self.val = val
+
+    @abstractmethod
+    def losses(self, epoch: int) -> Iterator[Tensor]:
+        """The losses of an epoch; the trainer takes a step on each before it asks for the next."""
+
+    def epoch_loss(self, losses: list[float]) -> float:
+        """The loss of an epoch, over all processes, from those of this one's steps."""
+        return sum(losses) / len(losses)
+
+    def after_backward(self) -> None:  # noqa: B027
+        """Called in each step, when the gradients are computed and before the optimizer uses them."""
+
+    def after_epoch(self, optimizer: torch.optim.Optimizer) -> None:  # noqa: B027
+        """Called after the last step of an epoch, before validation."""
+
+    def validate(self) -> Validation:
+        """Evaluate the validation nodes on the whole graph; called in evaluation mode and without gradients."""
+        logits = None if self.model.labels_at_the_end else self.model(*self.inputs)
+        loss = self.model.stopping_loss(self.inputs, logits, self.val)
+        return Validation(loss.item(), math.nan if logits is None else accuracy_of(logits, self.val))
+
+    def logits(self) -> Tensor | None:
+        """The logits of all nodes, on the CPU; ``None`` in a process that writes no files."""
+        logits: Tensor = self.model(*self.inputs)
+        return logits.cpu()
+
+    def report(self) -> dict[str, Any] | None:
+        """What `parallel.json` tells about the processes, if there is anything to tell."""
+        return None
+
+
+class FullBatch(EpochPlan):
+    """An epoch is what the model makes of the whole graph, most often one step."""
+
+    def losses(self, epoch: int) -> Iterator[Tensor]:
+        """See :meth:`EpochPlan.losses`."""
+        return self.model.losses(self.inputs, self.train)
 
 
 class Epoch(NamedTuple):
@@ -82,10 +140,9 @@ class Trainer:
                 found = self.plan.validate()
         except NonFiniteError as error:
             raise DivergedError(f"The loss became nan in epoch {number}. {_REMEDY} In a layer, {error}.") from error
-        val_loss = _finite(found.loss, "validation loss", number)
-        epoch = Epoch(number, loss, val_loss, math.nan if found.accuracy is None else found.accuracy)
+        epoch = Epoch(number, loss, _finite(found.loss, "validation loss", number), found.accuracy)
         self.history.append(epoch)
-        if self.best is None or val_loss < self.best.val_loss:
+        if self.best is None or epoch.val_loss < self.best.val_loss:
             self.best = epoch
             # state_dict() alone gives the live tensors, which the next step would change: clone them.
             self._best_weights = {name: weight.clone() for name, weight in self.model.state_dict().items()}
@@ -127,14 +184,16 @@ class Trainer:
         generators = {"cpu": torch.get_rng_state()}
         if torch.cuda.is_available():
             generators |= {f"cuda.{number}": state for number, state in enumerate(torch.cuda.get_rng_state_all())}
-        return {
-            "history": torch.tensor([epoch[1:] for epoch in self.history], dtype=torch.float64).view(-1, 3),
-            **_prefixed("model", self.model.state_dict()),
-            **_prefixed("best", self._best_weights),
-            **_prefixed("training", self.model.training_state()),
-            **{f"optimizer.{key}.{name}": one for key, state in moments.items() for name, one in state.items()},
-            **_prefixed("random", generators),
+        groups = {
+            "model": self.model.state_dict(),
+            "best": self._best_weights,
+            "training": self.model.training_state(),
+            "optimizer": {f"{key}.{name}": one for key, state in moments.items() for name, one in state.items()},
+            "random": generators,
         }
+        history = torch.tensor([epoch[1:] for epoch in self.history], dtype=torch.float64).view(-1, 3)
+        named = {f"{group}.{name}": one for group, tensors in groups.items() for name, one in tensors.items()}
+        return {"history": history, **named}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Go on where :meth:`state_dict` was called: what follows is the same to the bit."""
@@ -192,6 +251,11 @@ def fit(
     return FitResult(trainer.history, trainer.best)
 
 
+def accuracy_of(logits: Tensor, labelled: Labelled) -> float:
+    """The share of the nodes whose class has the largest logit."""
+    return (logits[labelled.nodes].argmax(dim=1) == labelled.classes).double().mean().item()
+
+
 @torch.no_grad()
 def accuracy(model: NodeClassifier, inputs: tuple[Any, ...], labelled: Labelled) -> float:
     """The share of the nodes whose class the model finds."""
@@ -203,10 +267,6 @@ def _finite(loss: float, name: str, epoch: int) -> float:
     if not math.isfinite(loss):
         raise DivergedError(f"The {name} became {loss} in epoch {epoch}. {_REMEDY}")
     return loss
-
-
-def _prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {f"{prefix}.{name}": tensor for name, tensor in tensors.items()}
 
 
 def _named(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -12,7 +12,7 @@ from cagat.memory import OutOfMemoryError
 from cagat.safetensors_file import read_tensors, write_tensors
 from cagat.training.outputs import read_result
 from cagat.training.run_directory import RunDirectory, RunError
-from cagat.training.weights_file import Description, read_weights, write_weights
+from cagat.training.trained_run import Description, read_weights, write_weights
 
 DESCRIPTION = Description("gcn", {"hidden": 4}, 5, ["a", "b"], None, "l1", "")
 
