@@ -108,6 +108,7 @@ class PartedGraph(CSRGraph):
         values = graph.transition(normalization, torch.float64)[0]
         pattern, entries = _own_rows(row, col, own, halo.nodes, graph.num_nodes)
         pattern_t, entries_t = _own_rows(col, row, own, halo.nodes, graph.num_nodes)
+        here, here_t = values[entries].to(dtype), values[entries_t].to(dtype)
         none = torch.empty(0, dtype=torch.long)
         return cls(
             pattern=pattern,
@@ -121,8 +122,8 @@ class PartedGraph(CSRGraph):
             own_entries=entries,
             pattern_t=pattern_t,
             normalization=normalization,
-            weights=_in_both_orders(pattern, values[entries].to(dtype)),
-            weights_t=_in_both_orders(pattern_t, values[entries_t].to(dtype)),
+            weights=(here, here[pattern.perm_t.long()]),
+            weights_t=(here_t, here_t[pattern_t.perm_t.long()]),
         )
 
     @property
@@ -189,7 +190,3 @@ def _own_rows(row: Tensor, col: Tensor, own: Tensor, halo: Tensor, num_nodes: in
     ours, theirs = local[row[entries]], local[col[entries]]
     order = torch.argsort(ours * width + theirs)
     return CSRPattern.from_sorted(ours[order], theirs[order], own.numel(), width), entries[order]
-
-
-def _in_both_orders(pattern: CSRPattern, values: Tensor) -> Weights:
-    return values, values[pattern.perm_t.long()]

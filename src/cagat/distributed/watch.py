@@ -49,7 +49,6 @@ class Watch:
         self._ending = threading.Event()
         self._answered = time.monotonic()
         self._thread = threading.Thread(target=self._watch_the_others, name="cagat-watch", daemon=True)
-        self._second = threading.Thread(target=self._watch_the_store, name="cagat-watch-store", daemon=True)
 
     @classmethod
     @contextlib.contextmanager
@@ -60,7 +59,7 @@ class Watch:
         dist.barrier()  # From here on, everybody has a heartbeat.
         watch._answered = time.monotonic()
         watch._thread.start()
-        watch._second.start()
+        threading.Thread(target=watch._watch_the_store, name="cagat-watch-store", daemon=True).start()
         try:
             yield
         except BaseException as error:
