@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "estimator": {"training", "models", "nn", "data", "configs", "settings"},
     "experiments": {"training", "models", "nn", "kernels", "data", "reference", "configs", "settings"},
     "explore": {"training", "models", "nn", "diffusion", "kernels", "data"},
-    "data": set(),
+    "data": {"settings"},
     "configs": set(),
     "settings": {"configs"},
     "reference": set(),

@@ -1,13 +1,11 @@
 import os
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import pytest
 import yaml
 
 from cagat import configs
-from cagat.data.features import Normalization
 from cagat.errors import ConfigError
 from cagat.nn import CaGATConv
 from cagat.settings import SETTINGS, TrainConfig, checked, reference_page
@@ -101,10 +99,6 @@ def test_the_layer_has_the_same_bounds():
             CaGATConv(2, 1, **{argument: inside})
             with pytest.raises(ValueError, match=f"{argument} must be"):
                 CaGATConv(2, 1, **{argument: outside})
-
-
-def test_the_data_room_knows_the_same_scalings():
-    assert SETTINGS["feature_norm"].choices == get_args(Normalization)
 
 
 def test_the_reference_page_is_up_to_date():

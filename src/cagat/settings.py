@@ -18,6 +18,7 @@ from cagat.errors import ConfigError, nearest
 GRAPH, MODEL, CAGAT = "The graph", "The model", "CaGAT's own"
 TRAINING, SCALE, RUN = "Training", "Large graphs", "The run"
 
+FeatureNorm = Literal["l1", "l2", "binary", "none"]
 _MANY = 2**31 - 1
 """No limit that a user should have to think about."""
 
@@ -49,7 +50,7 @@ class TrainConfig(BaseModel):
 
     dataset: str = _setting(GRAPH, "A graph that `cagat data list` names, or a path.", "cora")
     data_dir: str | None = _setting(GRAPH, "Where published graphs are looked for and put.")
-    feature_norm: Literal["l1", "l2", "binary", "none"] | None = _by_preset(GRAPH, "How rows of features are scaled.")
+    feature_norm: FeatureNorm | None = _by_preset(GRAPH, "How rows of features are scaled.")
     labels: int | None = _setting(
         GRAPH, "Training nodes per class; by default the graph's own split, or 20.", low=1, high=_MANY
     )

@@ -10,12 +10,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from cagat import data
-from cagat.data.features import Normalization
 from cagat.data.splits import Split
 from cagat.errors import DatasetError
 from cagat.models import Labelled, NodeClassifier, create
 from cagat.nn import SparseFeatures
-from cagat.settings import TrainConfig
+from cagat.settings import FeatureNorm, TrainConfig
 
 _logger = logging.getLogger(__name__)
 
@@ -94,9 +93,7 @@ def fresh_model(config: TrainConfig, graph: Data, device: torch.device) -> tuple
     return model, inputs_for(model, graph, config.feature_norm, device)
 
 
-def inputs_for(
-    model: NodeClassifier, graph: Data, feature_norm: Normalization, device: torch.device
-) -> tuple[Any, ...]:
+def inputs_for(model: NodeClassifier, graph: Data, feature_norm: FeatureNorm, device: torch.device) -> tuple[Any, ...]:
     """What the model takes: scaled features, edges, and their weights if there are any."""
     x: Tensor | SparseFeatures = data.normalize_features(graph.x, feature_norm)
     assert isinstance(x, Tensor)

@@ -10,14 +10,13 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from cagat.data.features import Normalization
 from cagat.data.splits import Split
 from cagat.errors import DamagedFileError, DatasetError
 from cagat.files import atomic_write
 from cagat.memory import OutOfMemoryError
 from cagat.models import NodeClassifier, create
 from cagat.safetensors_file import read_tensors, write_tensors
-from cagat.settings import TrainConfig
+from cagat.settings import FeatureNorm, TrainConfig
 from cagat.training.config_file import read_config
 from cagat.training.predictions import Embeddings, Evaluation, Predictions
 from cagat.training.problem import Problem, inputs_for, load_graph, with_features
@@ -33,7 +32,7 @@ class Description:
     in_channels: int
     classes: list[str]
     features: list[str] | None
-    feature_norm: Normalization
+    feature_norm: FeatureNorm
     graph: str
 
 
