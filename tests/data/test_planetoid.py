@@ -10,7 +10,7 @@ import pytest
 
 from cagat.data import planetoid
 from cagat.data.cleaning import clean
-from cagat.data.npz import read_npz
+from cagat.data.graph_files import read_npz
 from cagat.data.planetoid import FILE_ENDINGS, read_array_pickle, read_planetoid
 from cagat.errors import DatasetError
 from planetoid_files import NEIGHBOURS, X, Y, array, csr, planetoid_files

@@ -15,7 +15,7 @@ import torch
 from cagat.data import fetch, load, published
 from cagat.data.cleaning import clean
 from cagat.data.download import Source, https_file
-from cagat.data.npz import read_npz
+from cagat.data.graph_files import read_npz
 from cagat.data.published import EMBEDDED, PUBLISHED, data_directory
 from cagat.errors import DatasetError
 

@@ -187,7 +187,7 @@ def test_fractions_are_no_names(tmp_path):
         load(folder(tmp_path, edges_parquet=pa.table({"source": [0.5], "target": [1.0]})))
     with pytest.raises(DatasetError, match="texts in UTF-8 or whole numbers, not list"):
         load(folder(tmp_path, edges_parquet=pa.table({"source": [[1]], "target": [1]})))
-    with pytest.raises(DatasetError, match="numbers are expected"):
+    with pytest.raises(DatasetError, match="column 'kind' must be numbers"):
         load(folder(tmp_path, edges_parquet=pa.table({"source": [1], "target": [1], "kind": ["x"]})))
 
 
@@ -243,6 +243,31 @@ def test_texts_that_unpack_to_very_much_are_refused(tmp_path, monkeypatch):
         load(tmp_path)
 
 
+def varint(number):
+    """A whole number as Parquet's metadata holds it."""
+    number, digits = 2 * number, []
+    while number:
+        digits.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*digits[:-1], digits[-1] & 127])
+
+
+def test_a_file_that_tells_smaller_sizes_than_it_has(tmp_path, monkeypatch):
+    monkeypatch.setattr("cagat.data.validation._BOMB_BYTES", 2**24)
+    texts = pa.array([f"{number}" + "a" * 100_000 for number in range(300)])
+    path, options = tmp_path / "edges.parquet", {"compression": "zstd", "use_dictionary": False, "row_group_size": 10}
+    pyarrow.parquet.write_table(pa.table({"source": texts, "target": texts}), path, **options)
+    metadata, content = pyarrow.parquet.read_metadata(path), path.read_bytes()
+    body, footer = content[: -8 - metadata.serialized_size], content[-8 - metadata.serialized_size :]
+    for size in {metadata.row_group(g).column(c).total_uncompressed_size for g in range(30) for c in range(2)}:
+        told = varint(size)
+        footer = footer.replace(told, b"\x82" + b"\x80" * (len(told) - 2) + b"\0")  # 1, in as many bytes.
+    path.write_bytes(body + footer)
+    assert pyarrow.parquet.read_metadata(path).row_group(0).column(0).total_uncompressed_size == 1
+    with pytest.raises(DatasetError, match="300 rows of 2 columns would unpack to 1"):
+        load(tmp_path)
+
+
 def test_very_many_columns_are_refused(tmp_path, monkeypatch):
     names = [f"x{number}" for number in range(60_000)]
     text = ",".join(["node", *names]) + "\n" + ",".join(["ann", *(["1"] * len(names))]) + "\n"
@@ -250,7 +275,7 @@ def test_very_many_columns_are_refused(tmp_path, monkeypatch):
         DatasetError, match=r"features\.csv: has 60001 columns.* Use fewer; .*node,feature,value.*\.npz"
     ):
         load(folder(tmp_path / "csv", edges=EDGES, features=text))
-    monkeypatch.setattr("cagat.data.table_files._MOST_COLUMNS", 2)
+    monkeypatch.setattr("cagat.data.tables._MOST_COLUMNS", 2)
     table = pa.table({"node": ["ann"], "x": [1], "y": [2]})
     with pytest.raises(DatasetError, match=r"features\.parquet: has 3 columns"):
         load(

@@ -16,8 +16,8 @@ from torch_geometric.data import Data
 from torch_geometric.utils import is_torch_sparse_tensor
 
 from cagat.data.cleaning import clean_and_warn
-from cagat.data.graph import SPLIT_NAMES, Features, RawGraph, numbered, numbered_classes, one_hot
-from cagat.data.validation import as_array, as_csr, as_float32, as_int64, as_names, csr_arrays, require_memory
+from cagat.data.graph import SPLIT_NAMES, Features, RawGraph, edges_of_matrix
+from cagat.data.validation import as_csr, as_float32, as_int64, as_names, require_memory
 from cagat.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -42,11 +42,16 @@ def prepare(
 
 def to_data(graph: RawGraph, *, sparse: bool = False) -> Data:
     """Convert a clean graph to a `Data`, whose `node_names` follow `subgraph` and whose other names stay whole."""
+    features, (rows, columns) = graph.features, graph.features.shape
+    if not sparse:
+        what = f"{graph.name}: {rows} x {columns} dense features"
+        require_memory(what, 4 * rows * columns, "Load them with sparse=True.")
+        features = features.toarray() if scipy_sparse.issparse(features) else features
     optional = {"edge_weight": graph.edge_weight, "edge_attr": graph.edge_attr}
     if graph.split_codes is not None:
         optional |= {f"{part}_mask": graph.split_codes == code for code, part in enumerate(SPLIT_NAMES, start=1)}
     return Data(
-        x=_sparse_tensor(graph.features) if sparse else _dense_tensor(graph),
+        x=sparse_tensor(scipy_sparse.csr_matrix(features)) if sparse else torch.tensor(features, dtype=torch.float32),
         edge_index=torch.from_numpy(np.ascontiguousarray(graph.edge_index)),
         y=torch.from_numpy(graph.labels),
         **{key: torch.from_numpy(values) for key, values in optional.items() if values is not None},
@@ -55,6 +60,16 @@ def to_data(graph: RawGraph, *, sparse: bool = False) -> Data:
         class_names=Names(graph.class_names),
         feature_names=Names(graph.feature_names),
     )
+
+
+def sparse_tensor(matrix: Any) -> Tensor:
+    """A copy of a scipy CSR matrix as a float32 tensor."""
+    rows, columns = (torch.tensor(part, dtype=torch.int64) for part in (matrix.indptr, matrix.indices))
+    values = torch.tensor(matrix.data, dtype=torch.float32)
+    with warnings.catch_warnings():
+        # torch says once per process that its CSR tensors are in beta, which users need not know.
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
+        return torch.sparse_csr_tensor(rows, columns, values, size=matrix.shape, check_invariants=True)
 
 
 def from_data(data: Data) -> RawGraph:
@@ -69,18 +84,17 @@ def from_data(data: Data) -> RawGraph:
     name = str(getattr(data, "name", None) or "graph")
     if unknown := sorted(set(data.keys()) - _KNOWN):
         _log.warning("%s: not saved, because cagat has no place for them: %s", name, ", ".join(unknown))
-    nodes = int(data.num_nodes or 0)
-    labels = as_int64(f"{name}: y", np.full(nodes, -1) if data.y is None else _numpy("y", data.y), (nodes,))
-    weight, directed = getattr(data, "edge_weight", None), getattr(data, "directed", None)
-    attr = None if data.edge_attr is None else _numpy("edge_attr", data.edge_attr)
+    nodes, directed = int(data.num_nodes or 0), getattr(data, "directed", None)
+    arrays = {key: _numpy(key, data[key]) for key in ("y", "edge_weight", "edge_attr") if data.get(key) is not None}
+    weight, attr = arrays.get("edge_weight"), arrays.get("edge_attr")
     return RawGraph(
         edge_index=as_int64(f"{name}: edge_index", _numpy("edge_index", data.edge_index), (2, None)),
-        features=one_hot(nodes) if data.x is None else _features_of_tensor(data.x),
-        labels=labels,
-        node_names=as_names("node_names", getattr(data, "node_names", None) or numbered(nodes)),
-        class_names=as_names("class_names", getattr(data, "class_names", None) or numbered_classes(name, labels)),
-        feature_names=as_names("feature_names", getattr(data, "feature_names", None) or ()),
-        edge_weight=None if weight is None else as_float32("edge_weight", _numpy("edge_weight", weight)),
+        features=None if data.x is None else _features_of_tensor(data.x),
+        labels=as_int64(f"{name}: y", arrays.get("y", np.full(nodes, -1)), (nodes,)),
+        node_names=as_names("node_names", data.get("node_names") or ()),
+        class_names=as_names("class_names", data.get("class_names") or ()),
+        feature_names=as_names("feature_names", data.get("feature_names") or ()),
+        edge_weight=None if weight is None else as_float32("edge_weight", weight),
         edge_attr=None if attr is None else as_float32("edge_attr", attr.reshape(len(attr), -1), 2),
         split_codes=_split_codes(data, nodes),
         directed=not data.is_undirected() if directed is None else bool(directed),
@@ -124,28 +138,6 @@ def _split_codes(data: Data, nodes: int) -> NDArray[np.int8] | None:
     return codes if codes.any() else None
 
 
-def _dense_tensor(graph: RawGraph) -> Tensor:
-    rows, columns = graph.features.shape
-    what = f"{graph.name}: {rows} x {columns} dense features"
-    require_memory(what, 4 * rows * columns, "Load them with sparse=True.")
-    dense = graph.features.toarray() if scipy_sparse.issparse(graph.features) else graph.features
-    return torch.from_numpy(np.ascontiguousarray(dense, dtype=np.float32))
-
-
-def _sparse_tensor(features: Features) -> Tensor:
-    arrays = csr_arrays(scipy_sparse.csr_matrix(features))
-    with warnings.catch_warnings():
-        # torch says once per process that its CSR tensors are in beta; the user has asked for them by name.
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
-        return torch.sparse_csr_tensor(
-            torch.from_numpy(arrays["indptr"]),
-            torch.from_numpy(arrays["indices"].astype(np.int64)),
-            torch.from_numpy(arrays["data"]),
-            size=features.shape,
-            check_invariants=True,
-        )
-
-
 def from_networkx(
     graph: "networkx.Graph",
     *,
@@ -175,12 +167,13 @@ def from_networkx(
     if not isinstance(graph, networkx.Graph):
         kind = type(graph).__name__
         raise DatasetError(f"The graph must be one of networkx, but is a {kind}. Make it with networkx.Graph(edges).")
-    labels = [None if label is None else graph.nodes[node].get(label) for node in graph]
-    classes = sorted_names(list({str(value) for value in labels if value is not None}))
+    given = graph.nodes(data=label) if label else ()
+    labels = {node: str(value) for node, value in given if value is not None}
+    classes = sorted_names(list(set(labels.values())))
     raw = RawGraph(
         edge_index=places([node for edge in graph.edges() for node in edge], list(graph)).reshape(-1, 2).T,
-        features=_stacked({node: graph.nodes[node].get(features) if features else None for node in graph}),
-        labels=places([None if value is None else str(value) for value in labels], classes),
+        features=_stacked(dict(graph.nodes(data=features))) if features else None,
+        labels=places([labels.get(node) for node in graph], classes),
         node_names=[str(node) for node in graph],
         class_names=classes,
         edge_weight=_weights(list(graph.edges(data=weight))) if weight else None,
@@ -204,22 +197,20 @@ def _weights(edges: list[tuple[Any, Any, Any]]) -> NDArray[np.float32] | None:
             f"The edge from {source!r} to {target!r} has the weight {weight!r:.80}, which is no number. Give it one, "
             "or pass weight=None to leave weights out."
         ) from error
-    return as_float32("edge_weight", np.array(weights))
+    return as_float32("edge_weight", weights)
 
 
 def _stacked(features: dict[Any, Any]) -> Features:
-    """The features of all nodes; zeros for a node without any."""
+    """The features of all nodes, with zeros for a node without any; `None` if no node has any."""
     given = {node: row for node, row in features.items() if row is not None}
-    if not given:
-        return one_hot(len(features))
-    if wrong := [(node, row) for node, row in given.items() if not hasattr(row, "__len__")]:
-        node, row = wrong[0]
-        raise DatasetError(f"Node {node!r} has the features {row!r:.80}, no list of numbers. Write [{row!r:.80}].")
+    for node, row in given.items():
+        if not hasattr(row, "__len__"):
+            raise DatasetError(f"Node {node!r} has the features {row!r:.80}, no list of numbers. Write [{row!r:.80}].")
     lengths = sorted({len(row) for row in given.values()})
     if len(lengths) > 1:
         raise DatasetError(f"Nodes have features of different lengths: {', '.join(map(str, lengths))}.")
-    zeros = [0.0] * lengths[0]
-    return as_float32("features", as_array("features", [given.get(node, zeros) for node in features]), 2)
+    zeros = [0.0] * max(lengths, default=0)
+    return as_float32("features", [given.get(node, zeros) for node in features], 2) if given else None
 
 
 def from_scipy(
@@ -246,30 +237,24 @@ def from_scipy(
         sparse: Whether `x` becomes a sparse CSR tensor.
     """
     try:
-        edges = scipy_sparse.coo_matrix(adjacency)
+        matrix = scipy_sparse.coo_matrix(adjacency)
     except (TypeError, ValueError) as error:
         raise DatasetError(
             f"The adjacency must be a scipy sparse matrix or a square array of numbers, but is a "
             f"{type(adjacency).__name__} ({error}). Convert it with scipy.sparse.csr_array(...)."
         ) from error
-    if edges.shape[0] != edges.shape[1]:
-        raise DatasetError(f"The adjacency matrix has shape {edges.shape}; it must be square.")
-    nodes, weight = edges.shape[0], as_float32("adjacency", edges.data)
-    y = as_int64("labels", np.full(nodes, -1) if labels is None else as_array("labels", labels), (nodes,))
-    if features is None:
-        matrix = one_hot(nodes)
-    elif scipy_sparse.issparse(features):
-        matrix = scipy_sparse.csr_matrix(features)
-        matrix.data = as_float32("features", matrix.data)
-    else:
-        matrix = as_float32("features", as_array("features", features), 2)
+    nodes = matrix.shape[0]
+    if scipy_sparse.issparse(features):
+        features = scipy_sparse.csr_matrix(features)
+        features.data = as_float32("features", features.data)
+    elif features is not None:
+        features = as_float32("features", features, 2)
     raw = RawGraph(
-        edge_index=np.stack([edges.row, edges.col]).astype(np.int64),
-        features=matrix,
-        labels=y,
-        node_names=numbered(nodes) if node_names is None else as_names("node_names", node_names),
-        class_names=numbered_classes("labels", y) if class_names is None else as_names("class_names", class_names),
-        edge_weight=None if (weight == 1).all() else weight,
+        **edges_of_matrix("adjacency", matrix),
+        features=features,
+        labels=as_int64("labels", np.full(nodes, -1) if labels is None else labels, (nodes,)),
+        node_names=as_names("node_names", () if node_names is None else node_names),
+        class_names=as_names("class_names", () if class_names is None else class_names),
         directed=directed,
         source="a scipy matrix",
     )
@@ -307,7 +292,7 @@ def from_frames(
             continue
         try:
             table = pa.Table.from_pandas(frame, preserve_index=False)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError) as error:
             raise DatasetError(f"{kind}: give a pandas frame with columns of one type each ({error}).") from error
         tables[kind] = Table(table, find_columns(kind, kind, table.column_names), kind)
     graph = graph_from_tables(tables, directed=directed, source="pandas frames")

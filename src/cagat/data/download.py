@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from cagat.data.npz import write_npz
+from cagat.data.graph_files import write_npz
 from cagat.data.planetoid import read_planetoid
 from cagat.data.validation import check_sha256, file_sha256
 from cagat.errors import DatasetError

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from cagat.data.validation import check_range
+from cagat.data.validation import as_float32, check_range
 from cagat.errors import DatasetError
 
 SPLIT_NAMES = ("train", "val", "test")
@@ -18,22 +18,9 @@ Features: TypeAlias = Any
 """A `scipy.sparse.csr_matrix` or a two-dimensional float32 array, one row per node."""
 
 
-def one_hot(nodes: int) -> Features:
-    """The features of a graph without any: every node is a feature of its own."""
-    return sparse.identity(nodes, dtype=np.float32, format="csr")
-
-
 def numbered(count: int) -> list[str]:
     """Names for nodes or classes without any: their numbers."""
     return [str(number) for number in range(count)]
-
-
-def numbered_classes(what: str, labels: NDArray[np.int64]) -> list[str]:
-    """Names for the classes of these labels: their numbers."""
-    count = int(labels.max(initial=-1)) + 1
-    if count > len(labels):
-        raise DatasetError(f"{what}: label {count - 1} is out of range: there are only {len(labels)} nodes.")
-    return numbered(count)
 
 
 def sorted_unique(keys: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -44,20 +31,31 @@ def sorted_unique(keys: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.asarray(ordered[np.append(True, ordered[1:] != ordered[:-1])])
 
 
+def edges_of_matrix(what: str, adjacency: Any) -> dict[str, Any]:
+    """The `edge_index` and `edge_weight` of a sparse adjacency matrix; entries that are all 1 are no weights."""
+    if adjacency.shape[0] != adjacency.shape[1]:
+        raise DatasetError(f"{what}: the adjacency matrix has shape {adjacency.shape}; it must be square.")
+    edges = adjacency.tocoo()
+    weight = as_float32(f"{what}: the adjacency matrix", edges.data)
+    index = np.stack([edges.row, edges.col]).astype(np.int64)
+    return {"edge_index": index, "edge_weight": None if (weight == 1).all() else weight}
+
+
 @dataclass(frozen=True)
 class RawGraph:
     """A graph in memory, before it becomes a PyG `Data`.
 
     `edge_index` has shape `(2, edges)`: sources, then targets. `labels` are -1 where a node has none, `split_codes` the
     user's own split (see :data:`SPLIT_NAMES`). `source` says in words where the graph came from, `sha256` is that of
-    its file, if there was one.
+    its file, if there was one. What is not given is filled in: without `features` every node is a feature of its own,
+    and nodes and classes without names are called by their numbers.
     """
 
     edge_index: NDArray[np.int64]
     features: Features
     labels: NDArray[np.int64]
-    node_names: list[str]
-    class_names: list[str]
+    node_names: list[str] = field(default_factory=list)
+    class_names: list[str] = field(default_factory=list)
     feature_names: list[str] = field(default_factory=list)
     edge_weight: NDArray[np.float32] | None = None
     edge_attr: NDArray[np.float32] | None = None
@@ -66,6 +64,17 @@ class RawGraph:
     name: str = "graph"
     source: str = "memory"
     sha256: str = ""
+
+    def __post_init__(self) -> None:
+        nodes, classes = self.num_nodes, int(self.labels.max(initial=-1)) + 1
+        if self.features is None:
+            object.__setattr__(self, "features", sparse.identity(nodes, dtype=np.float32, format="csr"))
+        if not self.node_names:
+            object.__setattr__(self, "node_names", numbered(nodes))
+        if not self.class_names:
+            if classes > nodes:
+                raise DatasetError(f"{self.name}: label {classes - 1} is out of range: there are only {nodes} nodes.")
+            object.__setattr__(self, "class_names", numbered(classes))
 
     @property
     def num_nodes(self) -> int:
@@ -85,36 +94,25 @@ class RawGraph:
             got = expected if values is None else values.shape[0] if hasattr(values, "shape") else len(values)
             if got != expected:
                 raise DatasetError(f"{self.name}: {what} has length {got}, expected {expected}.")
-        self._check_names()
+        for what, names in (("node", self.node_names), ("class", self.class_names), ("feature", self.feature_names)):
+            if half := [name for name in names if not name.isascii() and name != name.encode(errors="ignore").decode()]:
+                raise DatasetError(f"{self.name}: the {what} name {half[0]!r} holds half a character. Write Unicode.")
+            if what != "feature" and len(set(names)) != len(names):
+                twice, _ = Counter(names).most_common(1)[0]
+                raise DatasetError(f"{self.name}: the {what} name {twice!r} occurs more than once. Make names unique.")
         ends, classes = f"{self.name}: edge_index: node", len(self.class_names)
         check_range(ends, self.edge_index, 0, nodes - 1, f"nodes are 0 to {nodes - 1}")
         check_range(f"{self.name}: label", self.labels, -1, classes - 1, f"there are {classes} classes, -1 is no label")
         if self.split_codes is not None:
             check_range(f"{self.name}: split code", self.split_codes, 0, 3, "0 is none, 1 train, 2 val, 3 test")
-        self._check_finite()
-        return self
-
-    def _check_names(self) -> None:
-        named = {"node": self.node_names, "class": self.class_names, "feature": self.feature_names}
-        for what, names in named.items():
-            try:
-                "".join(names).encode()
-            except UnicodeEncodeError:
-                wrong = next(name for name in names if name.encode(errors="ignore").decode() != name)
-                raise DatasetError(
-                    f"{self.name}: the {what} name {wrong!r} holds half a character. Write it as Unicode."
-                ) from None
-            if what != "feature" and len(set(names)) != len(names):
-                twice, _ = Counter(names).most_common(1)[0]
-                raise DatasetError(f"{self.name}: the {what} name {twice!r} occurs more than once. Make names unique.")
-
-    def _check_finite(self) -> None:
         values = self.features.data if sparse.issparse(self.features) else self.features
         for what, numbers in (("features", values), ("edge_weight", self.edge_weight), ("edge_attr", self.edge_attr)):
-            if numbers is not None and not np.isfinite(numbers).all():
-                count = int(np.size(numbers) - np.isfinite(numbers).sum())
-                wrong = f"{what} holds {count} values that are NaN or infinite"
-                raise DatasetError(f"{self.name}: {wrong}. Remove them, or set missing features to 0.")
+            if numbers is not None and (wrong := int((~np.isfinite(numbers)).sum())):
+                raise DatasetError(
+                    f"{self.name}: {what} holds {wrong} values that are NaN or infinite. Remove them, or set missing "
+                    "features to 0."
+                )
         if self.edge_weight is not None and (self.edge_weight < 0).any():
-            wrong = f"edge_weight holds {self.edge_weight.min()}"
-            raise DatasetError(f"{self.name}: {wrong}; weights must be 0 or more. Remove or shift them.")
+            what = f"{self.name}: edge_weight holds {self.edge_weight.min()}"
+            raise DatasetError(f"{what}; weights must be 0 or more. Remove or shift them.")
+        return self

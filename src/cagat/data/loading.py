@@ -12,9 +12,8 @@ import numpy as np
 from cagat.data.cleaning import clean, clean_and_warn
 from cagat.data.download import Progress
 from cagat.data.graph import RawGraph, sorted_unique
-from cagat.data.npz import read_npz, write_npz
+from cagat.data.graph_files import read_npz, read_safetensors, write_npz, write_safetensors
 from cagat.data.published import EMBEDDED, PUBLISHED, fetch
-from cagat.data.safetensors_graph import read_safetensors, write_safetensors
 from cagat.data.synthetic import Noise, Synthetic, digits, karate
 from cagat.data.table_files import read_folder, read_tables
 from cagat.data.tables import KINDS

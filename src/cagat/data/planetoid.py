@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from cagat.data.graph import RawGraph, numbered
+from cagat.data.graph import RawGraph
 from cagat.data.validation import as_csr, as_int64, csr_arrays
 from cagat.errors import DatasetError
 from cagat.files import read_bounded
@@ -81,8 +81,6 @@ def read_planetoid(folder: Path, name: str) -> RawGraph:
         edge_index=np.array(edges, dtype=np.int64).reshape(-1, 2).T,
         features=sparse.vstack([allx, tx]).tocsr()[position],
         labels=np.where(classes.any(axis=1), classes.argmax(axis=1), -1).astype(np.int64),
-        node_names=numbered(len(rows)),
-        class_names=numbered(classes.shape[1]),
         name=name,
         source=f"Planetoid's files in {folder}",
     ).check()

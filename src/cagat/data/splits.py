@@ -170,7 +170,7 @@ def _from_file(data: "Data", path: Path) -> Split:
     rows = node_rows(table, number, once=True)
     if unknown := list(number)[nodes:]:
         raise DatasetError(f"{path}: node {unknown[0]!r} is not in the graph ({len(unknown)} such nodes). Remove it.")
-    codes = split_codes(table, 1, rows, nodes)
+    codes = split_codes(table, rows, nodes)
     return Split(*(torch.from_numpy(np.flatnonzero(codes == code)) for code in (1, 2, 3)))
 
 

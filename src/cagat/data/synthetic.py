@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from cagat.data.graph import Features, RawGraph, numbered, one_hot, sorted_unique
+from cagat.data.graph import Features, RawGraph, sorted_unique
 from cagat.data.validation import require_memory
 from cagat.errors import DatasetError
 
@@ -79,8 +79,6 @@ class Synthetic:
             edge_index=self._edges(random, labels),
             features=self._features(random, labels),
             labels=labels.astype(np.int64),
-            node_names=numbered(self.nodes),
-            class_names=numbered(self.classes),
             name=self.name,
             source="drawn at random",
         )
@@ -189,8 +187,6 @@ def digits() -> RawGraph:
         edge_index=np.stack([np.repeat(np.arange(len(nearest)), _NEIGHBOURS), nearest.ravel()]),
         features=images.data.astype(np.float32),
         labels=images.target.astype(np.int64),
-        node_names=numbered(len(nearest)),
-        class_names=[str(digit) for digit in images.target_names],
         feature_names=list(images.feature_names),
         name="digits",
         source="sklearn.datasets.load_digits",
@@ -205,9 +201,8 @@ def karate() -> RawGraph:
     clubs = ["Mr. Hi", "Officer"]
     return RawGraph(
         edge_index=np.array(club.edges, dtype=np.int64).T,
-        features=one_hot(len(club)),
+        features=None,
         labels=np.array([clubs.index(club.nodes[member]["club"]) for member in club], dtype=np.int64),
-        node_names=numbered(len(club)),
         class_names=clubs,
         name="karate",
         source="networkx.karate_club_graph",

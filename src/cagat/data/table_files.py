@@ -3,7 +3,6 @@
 import csv
 import hashlib
 import re
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from cagat.data.graph import RawGraph
-from cagat.data.tables import KINDS, Table, find_columns, graph_from_tables, names_of_bare_edges
+from cagat.data.tables import KINDS, Table, find_columns, graph_from_tables
 from cagat.data.validation import file_sha256, require_memory, require_plausible
 from cagat.errors import DatasetError
 
@@ -20,7 +19,6 @@ _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _SUFFIXES = (*_DELIMITERS, ".parquet")
 _BLOCK_BYTES = 2**24
 _LONGEST_HEADER = 2**24
-_MOST_COLUMNS = 50_000
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 
@@ -79,9 +77,9 @@ def _read_text(path: Path, kind: str) -> Table:
     if not first.strip():
         raise DatasetError(f"{path}: the file is empty, or its first line is. The first line must name the columns.")
     header = [cell.strip() for cell in next(csv.reader([first], delimiter=delimiter))]
-    bare = names_of_bare_edges(header) if kind == "edges" else None
-    header = list(bare or header)
-    _check_header(path, header)
+    bare = kind == "edges" and len(header) in (2, 3) and all(map(_is_number, header))
+    if bare:
+        header = ["source", "target", "weight"][: len(header)]
     columns = find_columns(kind, str(path), header)
     types = dict.fromkeys(columns.names, _TEXT) | dict.fromkeys(columns.numbers, pa.float32())
     try:
@@ -93,7 +91,7 @@ def _read_text(path: Path, kind: str) -> Table:
                 column_types=types, include_columns=list(types), null_values=[""], strings_can_be_null=True
             ),
         ) as reader:
-            return Table(pa.Table.from_batches(list(reader), reader.schema), columns, str(path))
+            return Table(reader.read_all(), columns, str(path))
     except pa.ArrowInvalid as error:
         cell = re.search(r"In CSV column #(\d+): (.*)", str(error))
         if cell is None:
@@ -102,11 +100,16 @@ def _read_text(path: Path, kind: str) -> Table:
         raise DatasetError(f"{path}, column {column!r}: {cell[2]}. Write numbers there, or remove it.") from error
 
 
+def _is_number(text: str) -> bool:
+    try:
+        return float(text) is not None
+    except ValueError:
+        return False
+
+
 def _read_parquet(path: Path, kind: str) -> Table:
     file = pyarrow.parquet.ParquetFile(path)
-    header = file.schema_arrow.names
-    _check_header(path, header)
-    columns = find_columns(kind, str(path), header)
+    columns = find_columns(kind, str(path), file.schema_arrow.names)
     wanted = [*columns.names, *columns.numbers]
     groups = map(file.metadata.row_group, range(file.num_row_groups))
     chunks = [group.column(place) for group in groups for place in range(group.num_columns)]
@@ -114,19 +117,13 @@ def _read_parquet(path: Path, kind: str) -> Table:
     # A number, or the code of a text, in each cell; and each text once, however often it is there.
     needed = 8 * file.metadata.num_rows * len(wanted)
     needed += sum(chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema in texts)
-    what = f"{path}: {file.metadata.num_rows} rows of {len(wanted)} columns"
-    require_plausible(what, needed, path.stat().st_size)
+    what, packed = f"{path}: {file.metadata.num_rows} rows of {len(wanted)} columns", path.stat().st_size
+    require_plausible(what, needed, packed)
     require_memory(what, needed, "Use a machine with more memory.")
     file = pyarrow.parquet.ParquetFile(path, read_dictionary=list(texts))
-    return Table(file.read(columns=wanted), columns, str(path))
-
-
-def _check_header(path: Path, header: list[str]) -> None:
-    if len(header) > _MOST_COLUMNS:
-        raise DatasetError(
-            f"{path}: has {len(header)} columns, but no more than {_MOST_COLUMNS} are read. Use fewer; or write the "
-            "features that are not zero as node,feature,value, or all of them to an .npz file."
-        )
-    column, count = Counter(header).most_common(1)[0]
-    if count > 1:
-        raise DatasetError(f"{path}: the column {column!r} is there twice. Give each column a name of its own.")
+    tables = [file.read_row_groups([], columns=wanted)]
+    for number in range(file.num_row_groups):
+        # One group after the other, since a file may tell smaller sizes than it has.
+        tables.append(file.read_row_group(number, columns=wanted))
+        require_plausible(what, sum(table.nbytes for table in tables), packed)
+    return Table(pa.concat_tables(tables), columns, str(path))

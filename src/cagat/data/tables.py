@@ -2,6 +2,7 @@
 
 import logging
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,74 +13,73 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy import sparse
 
-from cagat.data.graph import SPLIT_NAMES, Features, RawGraph, one_hot
-from cagat.data.validation import require_memory
+from cagat.data.graph import SPLIT_NAMES, Features, RawGraph
+from cagat.data.validation import as_float32, require_memory
 from cagat.errors import DatasetError
 
 _log = logging.getLogger(__name__)
 
 KINDS = ("edges", "features", "labels", "splits")
 _ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
-_NODE = ("node", "node_id", "id", "")
-_LABEL = ("label", "class", "y")
-_SPLIT = ("split", "part")
+_CALLED = {"node": ("node", "node_id", "id", ""), "label": ("label", "class", "y"), "split": ("split", "part")}
 _MISSING = {"", "NA", "NaN", "nan", "null"}
 _SPLIT_CODES = {"train": 1, "training": 1, "val": 2, "valid": 2, "validation": 2, "test": 3, "testing": 3}
 
+_MOST_COLUMNS = 50_000
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
-_LARGEST_WHOLE = 2**53  # Up to here floats hold every whole number.
 _SPARSE_BELOW = 0.25  # A table with fewer entries than this that are not zero is kept as a sparse matrix.
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table: those that hold names (of nodes, classes, ...), and those that hold numbers."""
+    """The columns of a table that are used: those that hold names (of nodes, classes, ...), and those with numbers."""
 
     names: tuple[str, ...]
     numbers: tuple[str, ...] = ()
-    ignored: tuple[str, ...] = ()
 
 
 def find_columns(kind: str, what: str, header: Sequence[str]) -> Columns:
-    """The columns of a table of one of the :data:`KINDS`, by the names in its header."""
+    """The columns of a table of one of the :data:`KINDS`, by the names in its header; others are told of."""
+    if len(header) > _MOST_COLUMNS:
+        raise DatasetError(
+            f"{what}: has {len(header)} columns, but no more than {_MOST_COLUMNS} are read. Use fewer; or write the "
+            "features that are not zero as node,feature,value, or all of them to an .npz file."
+        )
+    for column, count in Counter(header).most_common(1):
+        if count > 1:
+            raise DatasetError(f"{what}: the column {column!r} is there twice. Give each column a name of its own.")
+    known = {column.lower(): column for column in header}
     if kind == "edges":
-        lower = [column.lower() for column in header]
-        ends = next((ends for ends in _ENDS if set(ends) <= set(lower)), None)
+        ends = next((ends for ends in _ENDS if known.keys() >= set(ends)), None)
         if ends is None:
             raise DatasetError(
                 f"{what}: the first line is {','.join(header)[:80]!r}. It must name the columns source,target (or "
                 "src,dst or from,to), then weight and edge features if any; only numbers may start without names."
             )
-        joined = tuple(header[lower.index(end)] for end in ends)
-        return Columns(joined, tuple(column for column in header if column not in joined))
-    node = _column(what, header, _NODE, "node")
-    if kind == "features":
-        others = tuple(column for column in header if column != node)
-        if [column.lower() for column in others] in (["feature"], ["feature", "value"]):
-            return Columns((node, others[0]), others[1:])
-        return Columns((node,), others)
-    names = [node, _column(what, header, *((_LABEL, "label") if kind == "labels" else (_SPLIT, "split")))]
-    if kind == "labels" and any(column.lower() in _SPLIT for column in header):
-        names.append(_column(what, header, _SPLIT, "split"))
-    return Columns(tuple(names), ignored=tuple(column for column in header if column not in names))
+        names = [known[end] for end in ends]
+    else:
+        names = [_column(what, known, "node")]
+    if kind == "features" and known.keys() - {names[0].lower()} in ({"feature"}, {"feature", "value"}):
+        names.append(known["feature"])
+    elif kind in ("labels", "splits"):
+        names.append(_column(what, known, kind.removesuffix("s")))
+        if kind == "labels" and known.keys() & set(_CALLED["split"]):
+            names.append(_column(what, known, "split"))
+    others = tuple(column for column in header if column not in names)
+    if kind in ("edges", "features"):
+        return Columns(tuple(names), others)
+    if others:
+        _log.warning("%s: columns not used: %s", what, ", ".join(others))
+    return Columns(tuple(names))
 
 
-def names_of_bare_edges(header: Sequence[str]) -> tuple[str, ...] | None:
-    """The columns of a list of edges that starts without names: two or three numbers in the first line."""
-    try:
-        bare = len([float(cell) for cell in header]) in (2, 3)
-    except ValueError:
-        return None
-    return ("source", "target", "weight")[: len(header)] if bare else None
-
-
-def _column(what: str, header: Sequence[str], known: Sequence[str], role: str) -> str:
-    if found := [column for name in known for column in header if column.lower() == name]:
-        return found[0]
-    names = ", ".join(repr(name) for name in known if name)
+def _column(what: str, known: Mapping[str, str], role: str) -> str:
+    for name in _CALLED[role]:
+        if name in known:
+            return known[name]
     raise DatasetError(
-        f"{what}: no column for the {role} among {','.join(header)[:80]!r}. The first line must name the columns; "
-        f"this one may be called {names}."
+        f"{what}: no column for the {role} among {','.join(known.values())[:80]!r}. The first line must name "
+        f"the columns; this one may be called {', '.join(repr(name) for name in _CALLED[role] if name)}."
     )
 
 
@@ -92,56 +92,38 @@ class Table:
     what: str
 
     def codes(self, place: int, *, may_be_missing: bool = False) -> tuple[list[str], NDArray[np.int64]]:
-        """The distinct names in a column of names, and the code of each row; see :func:`as_codes`."""
-        column = self.columns.names[place]
-        return as_codes(f"{self.what}, column {column!r}", self.data[column], may_be_missing=may_be_missing)
+        """The distinct names in a column of names, in order of first occurrence, and the code of each row.
+
+        Whole numbers are names too: 7 in a Parquet file is the name 7 in a CSV file. Spaces around a name do not count.
+        If rows may be without a name, their code is -1.
+        """
+        column = self.data[self.columns.names[place]]
+        what, kind = f"{self.what}, column {self.columns.names[place]!r}", column.type
+        try:
+            if pa.types.is_floating(kind):  # Which pandas makes of whole numbers when some are missing.
+                column = pc.if_else(pc.is_nan(column), None, column).cast(pa.int64())
+            if column.null_count and not may_be_missing:
+                raise DatasetError(f"{what}: {column.null_count} rows are empty. Fill them in or remove these rows.")
+            if not pa.types.is_dictionary(kind):
+                column = column.dictionary_encode()
+            column = column.unify_dictionaries().combine_chunks()
+            # Of the distinct values only, since a long text may be there in every row.
+            names = pc.utf8_trim_whitespace(column.dictionary.cast(pa.large_string())).dictionary_encode()
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise DatasetError(
+                f"{what}: names must be texts in UTF-8 or whole numbers, not {kind} ({error})."
+            ) from error
+        # Names that differ only in spaces are one, and names that no row uses are none.
+        rows = names.indices.take(column.indices).dictionary_encode()
+        codes = rows.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        return names.dictionary.take(rows.dictionary).to_pylist(), codes
 
     def numbers(self, column: str) -> NDArray[np.float32]:
         """A column of numbers; an empty cell is an error, because 0 and unknown are not the same."""
         what, values = f"{self.what}, column {column!r}", self.data[column]
         if values.null_count:
             raise DatasetError(f"{what}: {values.null_count} cells are empty. Write 0 if that is meant.")
-        kind = values.type
-        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-            raise DatasetError(f"{what}: numbers are expected, but the column holds {kind}.")
-        with np.errstate(over="ignore"):
-            return np.asarray(values.to_numpy(), dtype=np.float32)
-
-
-def as_codes(what: str, column: Any, *, may_be_missing: bool = False) -> tuple[list[str], NDArray[np.int64]]:
-    """The distinct names in a `pyarrow.ChunkedArray`, in order of first occurrence, and the code of each row.
-
-    Whole numbers are names too: 7 in a Parquet file is the name 7 in a CSV file. Spaces around a name do not count. If
-    rows may be without a name, their code is -1.
-    """
-    if pa.types.is_floating(column.type):
-        column = _whole_numbers(what, column)
-    if column.null_count and not may_be_missing:
-        raise DatasetError(f"{what}: {column.null_count} rows are empty. Fill them in or remove these rows.")
-    kind = column.type
-    try:
-        if not pa.types.is_dictionary(kind):
-            column = column.dictionary_encode()
-        column = column.unify_dictionaries().combine_chunks()
-        # Of the distinct values only, since a long text may be there in every row.
-        names = pc.utf8_trim_whitespace(column.dictionary.cast(pa.large_string())).dictionary_encode()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise DatasetError(f"{what}: names must be texts in UTF-8 or whole numbers, not {kind} ({error}).") from error
-    # Names that differ only in spaces are one, and names that no row uses are none.
-    rows = names.indices.take(column.indices).dictionary_encode()
-    codes = rows.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return names.dictionary.take(rows.dictionary).to_pylist(), codes
-
-
-def _whole_numbers(what: str, column: Any) -> Any:
-    """Pandas turns whole numbers into floats when some are missing: turn them back."""
-    array = column.to_numpy()
-    missing = np.isnan(array)
-    whole = np.where(missing, 0, array)
-    wrong = (np.abs(whole) > _LARGEST_WHOLE) | (whole != np.trunc(whole))
-    if wrong.any():
-        raise DatasetError(f"{what}: names must be texts or whole numbers, but one is {whole[wrong][0]}.")
-    return pa.chunked_array([pa.array(whole.astype(np.int64), mask=missing)])
+        return as_float32(what, values.to_numpy())
 
 
 def sorted_names(names: list[str]) -> list[str]:
@@ -164,30 +146,26 @@ def graph_from_tables(
     Nodes are numbered in the order of the features table, then come those only in labels, splits and edges, in this
     order. Classes and sparse features are sorted: by value if all their names are whole numbers, else as texts.
     """
-    for table in tables.values():
-        if table.columns.ignored:
-            _log.warning("%s: columns not used: %s", table.what, ", ".join(table.columns.ignored))
     number: dict[str, int] = {}
-    rows = {}
-    for kind in ("features", "labels", "splits"):
-        if kind in tables:
-            once = kind != "features" or len(tables[kind].columns.names) == 1
-            rows[kind] = node_rows(tables[kind], number, once=once)
-    edges = tables["edges"]
+    edges, rows = tables["edges"], {}
+    for kind in (kind for kind in KINDS[1:] if kind in tables):
+        once = kind != "features" or len(tables[kind].columns.names) == 1
+        rows[kind] = node_rows(tables[kind], number, once=once)
     edge_index = np.stack([node_rows(edges, number, place) for place in (0, 1)])
     nodes = len(number)
-    features, feature_names = one_hot(nodes), list[str]()
+    features, feature_names = None, list[str]()
     if "features" in tables:
         features, feature_names = _feature_matrix(tables["features"], rows["features"], nodes)
-    codes = split_codes(tables["splits"], 1, rows["splits"], nodes) if "splits" in tables else None
     class_names, labels = list[str](), np.full(nodes, -1, dtype=np.int64)
     if "labels" in tables:
-        table = tables["labels"]
-        class_names, labels = _labels(table, rows["labels"], nodes)
-        if len(table.columns.names) == 3:
-            if codes is not None:
-                raise DatasetError(f"{table.what}: there is a split in the table of splits too. Keep one of the two.")
-            codes = split_codes(table, 2, rows["labels"], nodes)
+        found, codes = tables["labels"].codes(1, may_be_missing=True)
+        class_names = sorted_names([name for name in found if name not in _MISSING])
+        # One place more, for the rows without any text, whose code is -1.
+        labels[rows["labels"]] = np.append(places(found, class_names), -1)[codes]
+    splits = [kind for kind in rows if kind == "splits" or len(tables[kind].columns.names) == 3]
+    if len(splits) > 1:
+        what = tables["labels"].what
+        raise DatasetError(f"{what}: there is a split in the table of splits too. Keep one of the two.")
     weights = [column for column in edges.columns.numbers if column.lower() == "weight"]
     attributes = [column for column in edges.columns.numbers if column not in weights]
     return RawGraph(
@@ -199,7 +177,7 @@ def graph_from_tables(
         feature_names=feature_names,
         edge_weight=edges.numbers(weights[0]) if weights else None,
         edge_attr=np.stack([edges.numbers(column) for column in attributes], axis=1) if attributes else None,
-        split_codes=codes,
+        split_codes=split_codes(tables[splits[0]], rows[splits[0]], nodes) if splits else None,
         directed=directed,
         name=name,
         source=source,
@@ -240,19 +218,9 @@ def _feature_matrix(table: Table, rows: NDArray[np.int64], nodes: int) -> tuple[
     return (sparse.csr_matrix(matrix) if few else matrix), list(columns)
 
 
-def _labels(table: Table, rows: NDArray[np.int64], nodes: int) -> tuple[list[str], NDArray[np.int64]]:
-    """The names of the classes and the class of each node; `rows` are the nodes of the table's rows."""
-    found, codes = table.codes(1, may_be_missing=True)
-    names = sorted_names([name for name in found if name not in _MISSING])
-    labels = np.full(nodes, -1, dtype=np.int64)
-    # One place more, for the rows without any text, whose code is -1.
-    labels[rows] = np.append(places(found, names), -1)[codes]
-    return names, labels
-
-
-def split_codes(table: Table, place: int, rows: NDArray[np.int64], nodes: int) -> NDArray[np.int64]:
-    """The split code of each node, by a column of names; `rows` are the nodes of the table's rows."""
-    found, codes = table.codes(place, may_be_missing=True)
+def split_codes(table: Table, rows: NDArray[np.int64], nodes: int) -> NDArray[np.int64]:
+    """The split code of each node, by the last column of names; `rows` are the nodes of the table's rows."""
+    found, codes = table.codes(-1, may_be_missing=True)
     if wrong := [name for name in found if name not in _MISSING and name.lower() not in _SPLIT_CODES]:
         written = ", ".join(SPLIT_NAMES)
         raise DatasetError(f"{table.what}: {wrong[0]!r} is no part of a split. Write {written} or nothing.")

@@ -18,19 +18,9 @@ _BOMB_RATIO = 100
 _BLOCK = 2**20
 
 
-def as_array(what: str, given: Any) -> NDArray[Any]:
-    """Numbers that somebody gave as an array, if their rows have one length."""
-    try:
-        return np.asarray(given)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise DatasetError(
-            f"{what} must be an array of numbers, but is a {type(given).__name__} that is none ({error}). Give rows of "
-            "equal length."
-        ) from error
-
-
-def as_int64(what: str, array: NDArray[Any], shape: tuple[int | None, ...]) -> NDArray[np.int64]:
+def as_int64(what: str, given: Any, shape: tuple[int | None, ...]) -> NDArray[np.int64]:
     """A copy as int64, if it holds integers and has the shape, where `None` stands for any length."""
+    array = _as_array(what, given)
     known = tuple(got if wanted is None else wanted for wanted, got in zip(shape, array.shape, strict=False))
     if array.dtype.kind not in "iu" or array.ndim != len(shape) or array.shape != known:
         wanted = ", ".join("any" if length is None else str(length) for length in shape)
@@ -40,8 +30,9 @@ def as_int64(what: str, array: NDArray[Any], shape: tuple[int | None, ...]) -> N
     return array.astype(np.int64)
 
 
-def as_float32(what: str, array: NDArray[Any], dimensions: int = 1) -> NDArray[np.float32]:
+def as_float32(what: str, given: Any, dimensions: int = 1) -> NDArray[np.float32]:
     """A copy as float32, if it holds numbers; what is too large becomes infinite, which `RawGraph.check` refuses."""
+    array = _as_array(what, given)
     if array.dtype.kind not in "biuf" or array.ndim != dimensions:
         raise DatasetError(
             f"{what} must be numbers in {dimensions} dimension{'s' if dimensions > 1 else ''}, "
@@ -49,6 +40,16 @@ def as_float32(what: str, array: NDArray[Any], dimensions: int = 1) -> NDArray[n
         )
     with np.errstate(over="ignore"):
         return array.astype(np.float32)
+
+
+def _as_array(what: str, given: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(given)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise DatasetError(
+            f"{what} must be an array of numbers, but is a {type(given).__name__} that is none ({error}). Give rows of "
+            "equal length."
+        ) from error
 
 
 def csr_arrays(matrix: Any, prefix: str = "") -> dict[str, NDArray[Any]]:
@@ -61,16 +62,18 @@ def as_csr(what: str, arrays: Mapping[str, NDArray[Any]], prefix: str = "") -> A
     if missing := [prefix + part for part in _CSR if part != "data" and prefix + part not in arrays]:
         raise DatasetError(f"{what}: {', '.join(missing)} missing. Write the file again.")
     what = f"{what}: {prefix}"
-    rows, columns = as_int64(f"{what}shape", arrays[f"{prefix}shape"], (2,)).tolist()
+    shape = tuple(as_int64(f"{what}shape", arrays[f"{prefix}shape"], (2,)).tolist())
     indices, indptr = (as_int64(what + part, arrays[prefix + part], (None,)) for part in ("indices", "indptr"))
-    ends_fit = len(indptr) == rows + 1 and indptr[0] == 0 and indptr[-1] == len(indices)
-    if rows < 0 or columns < 0 or not ends_fit or (np.diff(indptr) < 0).any():
-        raise DatasetError(f"{what}indptr does not fit shape ({rows}, {columns}) and {len(indices)} entries.")
-    check_range(f"{what}indices holds", indices, 0, columns - 1, f"columns are 0 to {columns - 1}")
     data = as_float32(f"{what}data", arrays.get(f"{prefix}data", np.ones(len(indices))))
-    if data.shape != indices.shape:
-        raise DatasetError(f"{what}data has shape {data.shape}, but there are {len(indices)} entries.")
-    return sparse.csr_matrix((data, indices, indptr), shape=(rows, columns))
+    try:
+        matrix = sparse.csr_matrix((data, indices, indptr), shape=shape)
+        matrix.check_format(full_check=True)
+        if matrix.nnz != len(indices):
+            raise ValueError(f"indptr ends at {matrix.nnz}")
+    except ValueError as error:
+        counts = f"{len(data)} entries, {len(indices)} indices and {len(indptr)} indptr"
+        raise DatasetError(f"{what}shape {shape} does not fit {counts}: {error}. Write the file again.") from error
+    return matrix
 
 
 def check_range(what: str, numbers: NDArray[Any], least: int, most: int, allowed: str) -> None:
