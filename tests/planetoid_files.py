@@ -1,4 +1,4 @@
-"""A graph of five nodes as Planetoid's eight files, pickled as Python 2 did: protocol 2, texts as byte strings."""
+"""A graph of five nodes as Planetoid's files, pickled as Python 2 did: protocol 2, texts as byte strings."""
 
 import pickle
 from pathlib import Path
@@ -42,8 +42,6 @@ def planetoid_files(name: str) -> dict[str, bytes]:
     """Nodes 0 to 2 in `allx`, the test nodes 4 and 3 in this order."""
     one_hot = np.eye(2, dtype=np.int32)[Y]
     files = {
-        "x": csr(X[:1]),
-        "y": array(one_hot[:1]),
         "allx": csr(X[:3]),
         "ally": array(one_hot[:3]),
         "tx": csr(X[[4, 3]]),

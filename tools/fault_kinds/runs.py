@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 
-from cagat.data.download import download
+from cagat.data.published import download
 from cagat.errors import DamagedFileError, DatasetError
 from cagat.experiments.jobs import Job, JobStore, Task
 from cagat.safetensors_file import read_tensors

@@ -12,7 +12,7 @@ from cagat.cli.output import progress, show_messages
 from cagat.errors import DatasetError
 
 if TYPE_CHECKING:
-    from cagat.data.download import Progress
+    from cagat.data.published import Progress
 
 app = typer.Typer(help="Graphs to learn on: list, inspect, fetch, convert.", no_args_is_help=True)
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cagat.data.cleaning import clean, clean_and_warn
-from cagat.data.download import Progress
 from cagat.data.graph import RawGraph, sorted_unique
 from cagat.data.graph_files import read_npz, read_safetensors, write_npz, write_safetensors
-from cagat.data.published import EMBEDDED, PUBLISHED, fetch
+from cagat.data.published import EMBEDDED, PUBLISHED, Progress, fetch
 from cagat.data.synthetic import Noise, Synthetic, digits, karate
 from cagat.data.table_files import read_folder, read_tables
 from cagat.data.tables import KINDS

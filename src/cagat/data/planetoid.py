@@ -1,4 +1,4 @@
-"""PubMed as Planetoid published it: eight files, seven of them Python 2 pickles."""
+"""PubMed as Planetoid published it: files that are Python 2 pickles, but for one."""
 
 import collections
 import io
@@ -14,8 +14,6 @@ from cagat.data.validation import as_csr, as_int64, csr_arrays
 from cagat.errors import DatasetError
 from cagat.files import read_bounded
 
-FILE_ENDINGS = ("x", "y", "tx", "ty", "allx", "ally", "graph", "test.index")
-"""Of the file names `ind.NAME.*`. `x` and `y` are the first rows of `allx` and `ally`."""
 _MOST_BYTES = 64 * 2**20
 # All that a pickle of arrays, sparse matrices and dictionaries of lists may name.
 _ALLOWED: dict[tuple[str, str], Any] = {
@@ -57,12 +55,12 @@ def read_array_pickle(path: Path) -> Any:
 
 def read_planetoid(folder: Path, name: str) -> RawGraph:
     """Read the graph in Planetoid's own node order: the rows of `allx`, then the test nodes by their number."""
-    paths = {ending: folder / f"ind.{name}.{ending}" for ending in FILE_ENDINGS}
-    allx, tx, ally, ty, neighbours = (read_array_pickle(paths[end]) for end in ("allx", "tx", "ally", "ty", "graph"))
+    endings = ("allx", "tx", "ally", "ty", "graph")  # `x` and `y` only repeat the first rows of `allx` and `ally`.
+    allx, tx, ally, ty, neighbours = (read_array_pickle(folder / f"ind.{name}.{ending}") for ending in endings)
     if not (sparse.issparse(allx) and sparse.issparse(tx) and isinstance(neighbours, dict)):
         raise DatasetError(f"{folder}: allx and tx must be sparse matrices and graph a dictionary. Fetch them again.")
     try:
-        test = np.array(read_bounded(paths["test.index"], _MOST_BYTES).split(), dtype=np.int64)
+        test = np.array(read_bounded(folder / f"ind.{name}.test.index", _MOST_BYTES).split(), dtype=np.int64)
     except (OSError, ValueError, OverflowError) as error:
         raise DatasetError(f"{folder}: test.index must hold one number per line ({error}). Fetch it again.") from None
     rows = np.concatenate([np.arange(allx.shape[0]), test])

