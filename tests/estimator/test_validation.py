@@ -8,7 +8,6 @@ from cagat.errors import ConfigError, DatasetError, NonFiniteError
 from cagat.estimator.validation import (
     checked_labels,
     checked_points,
-    checked_weights,
     is_unlabelled,
     numbered,
     resolve_parameters,
@@ -66,24 +65,6 @@ def test_the_rest_is_scikit_learns():
         checked_points(CaGATClassifier(), np.where(X, np.nan, 0))
     with pytest.raises(ValueError, match="requires y to be passed"):
         checked_points(CaGATClassifier(), X, None)
-
-
-def test_one_weight_per_row():
-    assert checked_weights([1, 2, 0.5], 3).tolist() == [1, 2, 0.5]
-
-
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        ([1, 2], r"shape \(2,\), but X has 3 rows\. Give one weight per row"),
-        ([[1, 2, 3]], r"shape \(1, 3\)"),
-        (["a", "b", "c"], r"must be 3 numbers.*'a'"),
-        ([1, None, [2]], "must be 3 numbers"),
-    ],
-)
-def test_what_weighs_no_rows_is_refused(weights, message):
-    with pytest.raises(DatasetError, match=message):
-        checked_weights(weights, 3)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """The classifier."""
 
+import warnings
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -10,24 +12,29 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from torch import Tensor
 
 from cagat.errors import DatasetError
 from cagat.estimator.features import FeatureScaling, KnownRows, as_tensor, stacked
 from cagat.estimator.graphs import Edges, Neighbours, edges_of
-from cagat.estimator.learning import learn
 from cagat.estimator.validation import (
+    NumberedLabels,
+    Parameters,
     checked_labels,
     checked_points,
-    checked_weights,
     is_unlabelled,
     numbered,
     plain,
     resolve_parameters,
 )
+from cagat.models import CaGAT, Labelled, create
 from cagat.nn import CaGATConv
 from cagat.settings import SETTINGS
+from cagat.training import fit
+
+EPOCHS_WITHOUT_VALIDATION = 200
+"""How long is trained if nothing says when to stop: as long as Kipf and Welling trained GCN at the most."""
 
 
 class CaGATClassifier(
@@ -108,31 +115,10 @@ class CaGATClassifier(
         preset: str | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
-        self.hidden = hidden
-        self.layers = layers
-        self.heads = heads
-        self.dropout = dropout
-        self.attention_dropout = attention_dropout
-        self.alpha = alpha
-        self.lam = lam
-        self.xi = xi
-        self.rounds = rounds
-        self.steps = steps
-        self.support = support
-        self.affinity = affinity
-        self.feedback = feedback
-        self.normalization = normalization
-        self.propagation = propagation
-        self.learn_coefficients = learn_coefficients
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.epochs = epochs
-        self.patience = patience
-        self.feature_norm = feature_norm
-        self.validation_fraction = validation_fraction
-        self.n_neighbors = n_neighbors
-        self.preset = preset
-        self.random_state = random_state
+        # Scikit-learn's rule: every parameter is kept under its name, as it is.
+        parameters = dict(locals())
+        del parameters["self"]
+        self.__dict__.update(parameters)
 
     def fit(self, X: Any, y: Any, graph: Any = None) -> "CaGATClassifier":
         """Train on the labelled rows, with all rows present.
@@ -158,9 +144,7 @@ class CaGATClassifier(
         # With all pairs, new rows would attend to each other, so each is predicted in a pass of its own.
         self._one_by_one = parameters.network["affinity"] == "full"
 
-        inputs = as_tensor(self._features), *self._edges
-        random = check_random_state(self.random_state)
-        self.model_, self.history_ = learn(inputs, labels, parameters, self.validation_fraction, random)
+        self._train(labels, parameters)
         self.__dict__.pop("attention_", None)
         self.classes_ = labels.classes
         self.n_iter_ = len(self.history_["loss"])
@@ -199,7 +183,7 @@ class CaGATClassifier(
         counted = ~is_unlabelled(y)
         if not counted.any():
             raise DatasetError("All of y is -1, so there is nothing to compare with. Give the labels of some rows.")
-        weight = None if sample_weight is None else checked_weights(sample_weight, len(found))[counted]
+        weight = None if sample_weight is None else _check_sample_weight(sample_weight, found)[counted]
         return float(accuracy_score(plain(y[counted]), found[counted], sample_weight=weight))
 
     @cached_property
@@ -235,6 +219,37 @@ class CaGATClassifier(
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
 
+    def _train(self, labels: NumberedLabels, parameters: Parameters) -> None:
+        """Train the network, and note how it went; torch's own random numbers are left as they were."""
+        random, fraction = check_random_state(self.random_state), self.validation_fraction
+        train_nodes, val_nodes = hold_out(labels.numbers, fraction, random)
+        options, validated = parameters.options, len(val_nodes) > 0
+        if not validated:
+            epochs = min(options.epochs, EPOCHS_WITHOUT_VALIDATION)
+            options = replace(options, epochs=epochs, patience=epochs)
+        if not validated and fraction > 0:
+            warnings.warn(
+                f"{len(train_nodes)} labelled nodes of {len(labels.classes)} classes are too few to hold out "
+                f"{fraction:g} of them for validation, so all of them are trained on, for {options.epochs} "
+                "epochs. Label more nodes, or set validation_fraction=0 to say that this is meant.",
+                UserWarning,
+                stacklevel=3,
+            )
+        train, val = (
+            Labelled(torch.from_numpy(nodes), torch.from_numpy(labels.numbers[nodes]))
+            for nodes in (train_nodes, val_nodes)
+        )
+        inputs = as_tensor(self._features), *self._edges
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(random.randint(np.iinfo(np.int32).max)))
+            # The features are of single precision, whatever torch's default is.
+            model = create("cagat", self.n_features_in_, len(labels.classes), **parameters.network).float()
+            assert isinstance(model, CaGAT)
+            result = fit(model, inputs, train, val if validated else train, options)
+        names = ("loss", "val_loss", "val_accuracy") if validated else ("loss",)
+        self.model_ = model
+        self.history_ = {name: np.array([getattr(epoch, name) for epoch in result.history]) for name in names}
+
     def _found(self, X: Any, graph: Any, network: Any, fitted: NDArray[Any]) -> NDArray[Any]:
         """What the network gives for rows on a graph of their own, for fitted rows, or for rows joined to these."""
         X = checked_points(self, X, reset=False)
@@ -267,6 +282,25 @@ class CaGATClassifier(
     def _embedded(self, features: Any, edges: Edges) -> NDArray[np.float32]:
         embedding: NDArray[np.float32] = self.model_.embed(as_tensor(features), *edges).numpy()
         return embedding
+
+
+def hold_out(
+    numbers: NDArray[np.int64], fraction: float, random: np.random.RandomState
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Split the labelled nodes into training and validation nodes, each in order, the same fraction of every class.
+
+    A class with n labelled nodes gives `fraction * n` of them to validation, rounded, and keeps at least one. If
+    that makes fewer validation nodes than there are classes, they would tell nothing: then there are none.
+    """
+    classes = int(numbers.max()) + 1
+    held = []
+    for number in range(classes):
+        members = random.permutation(np.flatnonzero(numbers == number))
+        held.append(members[: min(int(fraction * len(members) + 0.5), len(members) - 1)])
+    val = np.sort(np.concatenate(held))
+    if len(val) < classes:
+        val = val[:0]
+    return np.setdiff1d(np.flatnonzero(numbers >= 0), val), val
 
 
 if CaGATClassifier.__doc__:  # Python drops docstrings with -OO.

@@ -1,6 +1,5 @@
 """The rows of X: scaled, as tensors, and recognised when they come again."""
 
-import warnings
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
@@ -12,6 +11,7 @@ from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
 from cagat.data import normalize_features
+from cagat.data.converters import sparse_tensor
 
 STANDARD = "standard"  # The scaling of columns; cagat.data.normalize_features has those of rows.
 
@@ -47,21 +47,12 @@ class FeatureScaling:
 
 def as_tensor(features: Any) -> torch.Tensor:
     """Features as a dense tensor, or as a sparse CSR one if they are sparse."""
-    if not sparse.issparse(features):
-        return torch.tensor(features)
-    parts = (features.indptr.astype(np.int64), features.indices.astype(np.int64), features.data.copy())
-    rows, columns, values = (torch.from_numpy(part) for part in parts)
-    with warnings.catch_warnings():
-        # torch says once per process that its CSR tensors are in beta, which the user of a classifier need not know.
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
-        return torch.sparse_csr_tensor(rows, columns, values, size=features.shape, check_invariants=False)
+    return sparse_tensor(features) if sparse.issparse(features) else torch.tensor(features)
 
 
 def stacked(first: Any, second: Any) -> Any:
     """The rows of one matrix, then those of another of the same form."""
-    if not sparse.issparse(first):
-        return np.concatenate([first, second])
-    return sparse.csr_array(sparse.vstack([first, second]))
+    return sparse.vstack([first, second], format="csr") if sparse.issparse(first) else np.concatenate([first, second])
 
 
 class KnownRows:

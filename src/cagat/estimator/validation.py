@@ -65,21 +65,6 @@ def checked_points(estimator: Any, X: Any, y: Any = "no_validation", **options: 
         raise NonFiniteError(f"{error} Remove or replace it, as by numpy.nan_to_num, or scale X.") from error
 
 
-def checked_weights(sample_weight: Any, rows: int) -> NDArray[Any]:
-    """The weights as a vector of numbers, one per row."""
-    try:
-        weights = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DatasetError(
-            f"sample_weight must be {rows} numbers, one per row of X, but is {sample_weight!r:.80}."
-        ) from error
-    if weights.shape != (rows,):
-        raise DatasetError(
-            f"sample_weight has shape {weights.shape}, but X has {rows} rows. Give one weight per row, shape ({rows},)."
-        )
-    return weights
-
-
 def checked_labels(y: Any, X: Any) -> NDArray[Any]:
     """The labels as a vector as long as X; scikit-learn's own errors, which its users know, if they are not."""
     labels: NDArray[Any] = column_or_1d(y, warn=True)
@@ -98,20 +83,13 @@ def is_unlabelled(y: NDArray[Any]) -> NDArray[np.bool_]:
     That is -1 in numbers; the text "-1" in texts, which is what NumPy makes of -1 among texts; and in an array of
     objects any of these, None or NaN, as pandas writes what is missing.
     """
-    if y.dtype.kind == "b":
-        return np.zeros(y.shape, dtype=np.bool_)
     if y.dtype.kind in "US":
         return np.asarray(y.astype(np.str_) == "-1")
-    if y.dtype.kind == "O":
-        return np.array([_is_missing(value) for value in y], dtype=np.bool_)
-    return np.asarray(y == -1)
-
-
-def _is_missing(value: Any) -> bool:
-    if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
-        return bool(value == -1 or value != value)
+    if y.dtype.kind != "O":
+        return np.asarray(y == -1)
     # pandas.NA compares to nothing, and cannot be imported where there is no pandas.
-    return value is None or (isinstance(value, str) and value == "-1") or type(value).__name__ == "NAType"
+    absent = (value is None or type(value).__name__ == "NAType" for value in y)
+    return np.array([gone or value != value or value in (-1, "-1") for gone, value in zip(absent, y, strict=True)])
 
 
 def numbered(y: NDArray[Any]) -> NumberedLabels:
