@@ -445,11 +445,3 @@ def test_a_damaged_file_is_refused(tmp_path, data):
     (tmp_path / "g.safetensors").write_bytes(content)
     with pytest.raises(DatasetError, match=r"checksum does not match\. Copy or write it again"):
         load(tmp_path / "g.safetensors")
-
-
-def test_memory_for_names_is_required_first(tmp_path, data, monkeypatch):
-    data.node_names[0] = "a" * 10**6
-    save(data, tmp_path / "g.safetensors")
-    monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 30 * 10**6}))
-    with pytest.raises(DatasetError, match=r"node_names: reading 10000.. bytes of names would need"):
-        load(tmp_path / "g.safetensors")

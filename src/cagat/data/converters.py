@@ -206,10 +206,7 @@ def _stacked(features: dict[Any, Any]) -> Features:
     for node, row in given.items():
         if not hasattr(row, "__len__"):
             raise DatasetError(f"Node {node!r} has the features {row!r:.80}, no list of numbers. Write [{row!r:.80}].")
-    lengths = sorted({len(row) for row in given.values()})
-    if len(lengths) > 1:
-        raise DatasetError(f"Nodes have features of different lengths: {', '.join(map(str, lengths))}.")
-    zeros = [0.0] * max(lengths, default=0)
+    zeros = [0.0] * max(map(len, given.values()), default=0)
     return as_float32("features", [given.get(node, zeros) for node in features], 2) if given else None
 
 

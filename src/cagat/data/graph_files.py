@@ -37,8 +37,6 @@ _NPZ_KEYS = {
 # The end of an archive: a record of 22 bytes, of which the last two are the length of the comment; then the comment.
 _END_RECORD, _NO_COMMENT, _DIGEST_LENGTH = b"PK\5\6", b"\0\0", b"\x40\0"
 _NAMES = ("node_names", "class_names", "feature_names")
-# Parsed from JSON, a short text takes up to twenty times the bytes that it has in the file.
-_MEMORY_PER_BYTE = 20
 
 
 def read_npz(path: Path, *, name: str | None = None) -> RawGraph:
@@ -105,14 +103,10 @@ def read_safetensors(path: Path) -> RawGraph:
     if missing := [key for key in ("edge_index", "labels", "directed", *_NAMES) if key not in tensors]:
         raise DatasetError(f"{path}: {', '.join(missing)} missing. Write it with cagat.data.save.")
     weight = tensors.get("edge_weight")
-    names: dict[str, Any] = {}
-    for key in _NAMES:
-        what, size = f"{path}: {key}", tensors[key].nbytes
-        require_memory(f"{what}: reading {size} bytes of names", _MEMORY_PER_BYTE * size, "Shorten them.")
-        try:
-            names[key] = as_names(what, json.loads(tensors[key].tobytes()))
-        except (ValueError, RecursionError) as error:
-            raise DatasetError(f"{what} is not readable ({error}). Write it with cagat.data.save.") from error
+    try:
+        names: Any = {key: as_names(f"{path}: {key}", json.loads(tensors[key].tobytes())) for key in _NAMES}
+    except (ValueError, RecursionError) as error:
+        raise DatasetError(f"{path}: names are not readable ({error}). Write it with cagat.data.save.") from error
     return _graph(
         path,
         tensors,

@@ -1,6 +1,5 @@
 """Load any graph by name or path, and write one to a file."""
 
-import difflib
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +15,7 @@ from cagat.data.published import EMBEDDED, PUBLISHED, Progress, fetch
 from cagat.data.synthetic import Noise, Synthetic, digits, karate
 from cagat.data.table_files import read_folder, read_tables
 from cagat.data.tables import KINDS
-from cagat.errors import DatasetError
+from cagat.errors import DatasetError, nearest
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -157,6 +156,5 @@ def _read(path: Path) -> RawGraph:
             f"{path}: a graph is a directory with an edges file, an .npz or a .safetensors. "
             "To join single tables, use: cagat data convert --edges EDGES --features FEATURES --labels LABELS OUT.npz"
         )
-    near = difflib.get_close_matches(str(path), _NAMES, n=1)
-    remedy = f"Did you mean {near[0]}?" if near else f"Choose one of {', '.join(_NAMES)}, or give a path."
-    raise DatasetError(f"There is no data set and no file called {str(path)!r:.80}. {remedy}")
+    remedy = nearest(str(path), _NAMES)
+    raise DatasetError(f"There is no data set and no file called {str(path)!r:.80}.{remedy} Or give a path.")

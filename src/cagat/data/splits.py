@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from cagat.data.graph import SPLIT_NAMES, numbered
@@ -114,7 +113,7 @@ def _draw(
     if len(order) == 0:
         raise DatasetError("No node has a label, so there is nothing to split. Label some nodes of each class.")
     np.random.RandomState(seed).shuffle(order)
-    parts: tuple[list[NDArray[np.int64]], ...] = ([], [], [])
+    parts = []
     for label in range(int(labels.max()) + 1):
         members = order[labels[order] == label]
         train, val = counts(len(members))
@@ -124,9 +123,8 @@ def _draw(
                 f"Class {name} has {len(members)} labelled nodes, too few for {asked}. Ask for fewer, or merge or "
                 "remove the class."
             )
-        for part, nodes in zip(parts, np.split(members, [train, train + val]), strict=True):
-            part.append(nodes)
-    return Split(*(torch.from_numpy(np.sort(np.concatenate(part))) for part in parts))
+        parts.append(np.split(members, [train, train + val]))
+    return Split(*(torch.from_numpy(np.sort(np.concatenate(part))) for part in zip(*parts, strict=True)))
 
 
 def split_given(data: "Data", path: str | Path | None = None) -> Split:
@@ -141,8 +139,9 @@ def split_given(data: "Data", path: str | Path | None = None) -> Split:
         DatasetError: There is no split, it names an unknown node, puts a node without a label into a part, or leaves
             training or test empty.
     """
+    names = getattr(data, "node_names", None) or numbered(int(data.num_nodes))
     if path is not None:
-        given = _from_file(data, Path(path))
+        given = _from_file(names, Path(path))
     else:
         masks = [getattr(data, f"{part}_mask", None) for part in SPLIT_NAMES]
         if all(mask is None for mask in masks):
@@ -155,25 +154,19 @@ def split_given(data: "Data", path: str | Path | None = None) -> Split:
         unlabelled = nodes[data.y[nodes] < 0]
         if len(unlabelled):
             raise DatasetError(
-                f"The given split puts node {_node_names(data)[int(unlabelled[0])]!r} into {part}, but it has no label "
+                f"The given split puts node {names[int(unlabelled[0])]!r} into {part}, but it has no label "
                 f"({len(unlabelled)} such nodes). Give labels or take the nodes out of the split."
             )
     return given
 
 
-def _from_file(data: "Data", path: Path) -> Split:
+def _from_file(names: list[str], path: Path) -> Split:
     from cagat.data.table_files import read_table
     from cagat.data.tables import node_rows, split_codes
 
-    table, nodes = read_table(path, "splits"), int(data.num_nodes)
-    number = {name: node for node, name in enumerate(_node_names(data))}
+    table, number = read_table(path, "splits"), {name: node for node, name in enumerate(names)}
     rows = node_rows(table, number, once=True)
-    if unknown := list(number)[nodes:]:
+    if unknown := list(number)[len(names) :]:
         raise DatasetError(f"{path}: node {unknown[0]!r} is not in the graph ({len(unknown)} such nodes). Remove it.")
-    codes = split_codes(table, rows, nodes)
+    codes = split_codes(table, rows, len(names))
     return Split(*(torch.from_numpy(np.flatnonzero(codes == code)) for code in (1, 2, 3)))
-
-
-def _node_names(data: "Data") -> list[str]:
-    """The names of the nodes; in a `Data` that is not ours, their numbers."""
-    return getattr(data, "node_names", None) or numbered(int(data.num_nodes))

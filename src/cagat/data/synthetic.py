@@ -1,6 +1,8 @@
 """Graphs that are made on the spot: random ones of any size, noise for published ones, digits and karate."""
 
+import re
 from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,28 +12,40 @@ from cagat.data.graph import Features, RawGraph, sorted_unique
 from cagat.data.validation import require_memory
 from cagat.errors import DatasetError
 
+_Parsed = TypeVar("_Parsed", bound="_Numbers")
 _MOST_SEED = 2**32 - 1
 _HOMOPHILY = 0.8  # The share of edges that stay within a class before chance adds some.
 _TOPICAL = 0.5  # The share of a node's features that its class draws; the others come from all classes alike.
-_MOST_ADDED = 1000  # Percent.
 _NEIGHBOURS = 8  # Of each digit.
 
 
-def _parse_numbers(name: str, known: list[str]) -> dict[str, int]:
-    """Read what stands behind the colon of `name:key=NUMBER,...`; keys may be left out."""
-    given: dict[str, int] = {}
-    for word in name.partition(":")[2].split(",") if ":" in name else []:
-        key, _, value = word.partition("=")
-        if key not in known or not value.isascii() or not value.isdigit() or len(value) > 18:
-            raise DatasetError(f"{name}: {word!r} is not one of {', '.join(f'{key}=NUMBER' for key in known)}.")
-        if key in given:
-            raise DatasetError(f"{name}: {key} is given twice. Give it once.")
-        given[key] = int(value)
-    return given
+@dataclass(frozen=True)
+class _Numbers:
+    """Whole numbers that a name gives."""
+
+    @classmethod
+    def parse(cls: type[_Parsed], name: str) -> _Parsed:
+        """Read what stands behind the colon of `name:key=NUMBER,...`; keys may be left out."""
+        known, given = [field.name for field in fields(cls)], dict[str, int]()
+        for word in name.partition(":")[2].split(",") if ":" in name else []:
+            key, _, value = word.partition("=")
+            if key not in known or not re.fullmatch("[0-9]{1,18}", value):
+                raise DatasetError(f"{name}: {word!r} is not one of {', '.join(f'{key}=NUMBER' for key in known)}.")
+            if key in given:
+                raise DatasetError(f"{name}: {key} is given twice. Give it once.")
+            given[key] = int(value)
+        return cls(**given)
+
+    def _check(self, what: str, least: dict[str, int], most: dict[str, int]) -> None:
+        for name, value in vars(self).items():
+            low, high = least.get(name, 0), most.get(name, value)
+            if not low <= value <= high:
+                upper = f" and at most {high}" if name in most else ""
+                raise DatasetError(f"{what}: {name}={value} must be at least {low}{upper}.")
 
 
 @dataclass(frozen=True)
-class Synthetic:
+class Synthetic(_Numbers):
     """A degree-corrected block model with class-dependent sparse features, a pure function of these five numbers.
 
     Every node has a propensity with a heavy tail (Pareto, exponent 2.5, cut at 100 times the least), and
@@ -47,37 +61,25 @@ class Synthetic:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        least = {"nodes": 2 * self.classes, "degree": 1, "classes": 1, "features": self.classes, "seed": 0}
-        most = {"degree": max(1, (self.nodes - 1) // 4), "seed": _MOST_SEED}
-        for name, value in vars(self).items():
-            if not least[name] <= value <= most.get(name, value):
-                upper = f" and at most {most[name]}" if name in most else ""
-                raise DatasetError(f"synthetic: {name}={value} must be at least {least[name]}{upper}.")
-
-    @classmethod
-    def parse(cls, name: str) -> "Synthetic":
-        """Read `synthetic:nodes=100000,degree=10,classes=8,features=64,seed=0`, of which any part may be left out."""
-        return cls(**_parse_numbers(name, [field.name for field in fields(cls)]))
+        least = {"nodes": 2 * self.classes, "degree": 1, "classes": 1, "features": self.classes}
+        self._check("synthetic", least, {"degree": max(1, (self.nodes - 1) // 4), "seed": _MOST_SEED})
 
     @property
     def name(self) -> str:
-        """What :meth:`parse` reads."""
+        """What `parse` reads: `synthetic:nodes=100000,degree=10,classes=8,features=64,seed=0`."""
         return "synthetic:" + ",".join(f"{name}={value}" for name, value in vars(self).items())
-
-    @property
-    def _features_drawn(self) -> int:
-        return max(1, min(self.features // 4, 16))
 
     def graph(self) -> RawGraph:
         """Draw the graph."""
-        size = 8 * self.nodes * (4 * self.degree + 4 * self._features_drawn)
+        drawn = max(1, min(self.features // 4, 16))
+        size = 8 * self.nodes * (4 * self.degree + 4 * drawn)
         require_memory(self.name, size, "Ask for fewer nodes or a smaller degree.")
         random = np.random.RandomState(self.seed)  # Like splits: a stream that NumPy will not change.
         labels = np.arange(self.nodes) % self.classes
         random.shuffle(labels)
         return RawGraph(
             edge_index=self._edges(random, labels),
-            features=self._features(random, labels),
+            features=self._features(random, labels, drawn),
             labels=labels.astype(np.int64),
             name=self.name,
             source="drawn at random",
@@ -89,19 +91,23 @@ class Synthetic:
         total = np.concatenate([[0.0], np.cumsum(propensity[order])])
         bounds = total[np.searchsorted(labels[order], np.arange(self.classes + 1))]
         wanted = self.nodes * self.degree // 2
+
+        def draw(count: int, low: Any, high: Any) -> Any:
+            point = low + random.random_sample(count) * (high - low)
+            return order[np.clip(np.searchsorted(total, point, side="right") - 1, 0, self.nodes - 1)]
+
         pairs: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         while count := wanted - len(pairs):  # Repetitions and loops are drawn again, mostly in a few rounds.
-            source = order[_draw(random, total, np.zeros(count), np.full(count, total[-1]))]
+            source = draw(count, 0.0, total[-1])
             within = random.random_sample(count) < _HOMOPHILY
             low = np.where(within, bounds[labels[source]], 0.0)
             high = np.where(within, bounds[labels[source] + 1], total[-1])
-            target = order[_draw(random, total, low, high)]
+            target = draw(count, low, high)
             keys = np.minimum(source, target) * self.nodes + np.maximum(source, target)
             pairs = sorted_unique(np.concatenate([pairs, keys[source != target]]))
         return np.stack(np.divmod(pairs, self.nodes))
 
-    def _features(self, random: np.random.RandomState, labels: NDArray[np.int64]) -> Features:
-        drawn = self._features_drawn
+    def _features(self, random: np.random.RandomState, labels: NDArray[np.int64], drawn: int) -> Features:
         column = random.randint(0, self.features, (self.nodes, drawn))
         topical = random.random_sample((self.nodes, drawn)) < _TOPICAL
         # The features whose number leaves the remainder c belong to class c; the last few may belong to none.
@@ -111,21 +117,12 @@ class Synthetic:
         matrix = sparse.csr_matrix(
             (np.ones(column.size, dtype=np.float32), (row, column.ravel())), shape=(self.nodes, self.features)
         )
-        matrix.sum_duplicates()
         matrix.data[:] = 1
         return matrix
 
 
-def _draw(
-    random: np.random.RandomState, total: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
-) -> NDArray[np.int64]:
-    """Positions in proportion to the steps of the running `total`, each between its own bounds."""
-    point = low + random.random_sample(len(low)) * (high - low)
-    return np.clip(np.searchsorted(total, point, side="right") - 1, 0, len(total) - 2)
-
-
 @dataclass(frozen=True)
-class Noise:
+class Noise(_Numbers):
     """Random changes of the edges of an undirected graph without weights, a pure function of these three numbers.
 
     Edges are dropped first, all equally likely; then pairs of nodes that have never been joined are, all equally
@@ -138,14 +135,7 @@ class Noise:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, most in (("added", _MOST_ADDED), ("dropped", 100), ("seed", _MOST_SEED)):
-            if not 0 <= getattr(self, name) <= most:
-                raise DatasetError(f"noise: {name}={getattr(self, name)} must be at least 0 and at most {most}.")
-
-    @classmethod
-    def parse(cls, name: str) -> "Noise":
-        """Read `NAME:added=50,dropped=20,seed=0`, of which any part behind the colon may be left out."""
-        return cls(**_parse_numbers(name, [field.name for field in fields(cls)]))
+        self._check("noise", {}, {"added": 1000, "dropped": 100, "seed": _MOST_SEED})
 
     def applied(self, graph: RawGraph) -> RawGraph:
         """A clean graph with its edges changed."""

@@ -19,10 +19,10 @@ _BLOCK = 2**20
 
 
 def as_int64(what: str, given: Any, shape: tuple[int | None, ...]) -> NDArray[np.int64]:
-    """A copy as int64, if it holds integers and has the shape, where `None` stands for any length."""
+    """A copy as int64, if it holds integers or nothing, and has the shape, where `None` stands for any length."""
     array = _as_array(what, given)
     known = tuple(got if wanted is None else wanted for wanted, got in zip(shape, array.shape, strict=False))
-    if array.dtype.kind not in "iu" or array.ndim != len(shape) or array.shape != known:
+    if (array.dtype.kind not in "iu" and array.size) or array.ndim != len(shape) or array.shape != known:
         wanted = ", ".join("any" if length is None else str(length) for length in shape)
         raise DatasetError(
             f"{what} must be integers of shape ({wanted}), but has type {array.dtype} and shape {array.shape}."

@@ -16,10 +16,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from torch import Tensor
 
 from cagat.errors import DatasetError
-from cagat.estimator.features import FeatureScaling, KnownRows, as_tensor, stacked
-from cagat.estimator.graphs import Edges, Neighbours, edges_of
+from cagat.estimator.features import FeatureScaling, as_tensor, row_digests, stacked
+from cagat.estimator.graphs import Edges, edges_of, nearest_neighbours, neighbour_edges
 from cagat.estimator.validation import (
-    NumberedLabels,
     Parameters,
     checked_labels,
     checked_points,
@@ -133,20 +132,19 @@ class CaGATClassifier(
         # Labels may be missing, so they are checked here; only that there are any is left to scikit-learn.
         demanded = None if y is None else "no_validation"
         X = checked_points(self, X, demanded, ensure_min_samples=2)
-        labels = numbered(checked_labels(y, X))
+        self.classes_, numbers = numbered(checked_labels(y, X))
         dense_points = graph is None and not sparse.issparse(X)
         parameters = resolve_parameters(self.get_params(deep=False), dense_points=dense_points)
         self._scaling = FeatureScaling(X, parameters.feature_norm)
         self._features = self._scaling(X)
-        self._known = KnownRows(X)
-        self._neighbours = Neighbours(self._features, self.n_neighbors) if graph is None else None
-        self._edges = edges_of(graph, X.shape[0]) if self._neighbours is None else self._neighbours.edges()
+        self._rows = row_digests(X)
+        self._search = nearest_neighbours(self._features, self.n_neighbors) if graph is None else None
+        self._edges = neighbour_edges(self._search) if graph is None else edges_of(graph, X.shape[0])
         # With all pairs, new rows would attend to each other, so each is predicted in a pass of its own.
         self._one_by_one = parameters.network["affinity"] == "full"
 
-        self._train(labels, parameters)
+        self._train(numbers, parameters)
         self.__dict__.pop("attention_", None)
-        self.classes_ = labels.classes
         self.n_iter_ = len(self.history_["loss"])
         self.embedding_ = self._embedded(self._features, self._edges)
         self.label_distributions_ = self._probabilities(self._features, self._edges)
@@ -219,31 +217,30 @@ class CaGATClassifier(
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
 
-    def _train(self, labels: NumberedLabels, parameters: Parameters) -> None:
+    def _train(self, numbers: NDArray[np.int64], parameters: Parameters) -> None:
         """Train the network, and note how it went; torch's own random numbers are left as they were."""
         random, fraction = check_random_state(self.random_state), self.validation_fraction
-        train_nodes, val_nodes = hold_out(labels.numbers, fraction, random)
+        train_nodes, val_nodes = hold_out(numbers, fraction, random)
         options, validated = parameters.options, len(val_nodes) > 0
         if not validated:
             epochs = min(options.epochs, EPOCHS_WITHOUT_VALIDATION)
             options = replace(options, epochs=epochs, patience=epochs)
         if not validated and fraction > 0:
             warnings.warn(
-                f"{len(train_nodes)} labelled nodes of {len(labels.classes)} classes are too few to hold out "
+                f"{len(train_nodes)} labelled nodes of {len(self.classes_)} classes are too few to hold out "
                 f"{fraction:g} of them for validation, so all of them are trained on, for {options.epochs} "
                 "epochs. Label more nodes, or set validation_fraction=0 to say that this is meant.",
                 UserWarning,
                 stacklevel=3,
             )
         train, val = (
-            Labelled(torch.from_numpy(nodes), torch.from_numpy(labels.numbers[nodes]))
-            for nodes in (train_nodes, val_nodes)
+            Labelled(torch.from_numpy(nodes), torch.from_numpy(numbers[nodes])) for nodes in (train_nodes, val_nodes)
         )
         inputs = as_tensor(self._features), *self._edges
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(random.randint(np.iinfo(np.int32).max)))
             # The features are of single precision, whatever torch's default is.
-            model = create("cagat", self.n_features_in_, len(labels.classes), **parameters.network).float()
+            model = create("cagat", self.n_features_in_, len(self.classes_), **parameters.network).float()
             assert isinstance(model, CaGAT)
             result = fit(model, inputs, train, val if validated else train, options)
         names = ("loss", "val_loss", "val_accuracy") if validated else ("loss",)
@@ -256,21 +253,25 @@ class CaGATClassifier(
         if graph is not None:
             on_graph: NDArray[Any] = network(self._scaling(X), edges_of(graph, X.shape[0]))
             return on_graph
-        if self._known.are(X):
+        rows = row_digests(X)
+        if rows == self._rows:
             return np.array(fitted)
-        if self._neighbours is None:
+        if self._search is None:
             raise DatasetError(
                 f"The classifier was fitted to a given graph, and these {X.shape[0]} rows are not the "
                 f"{len(self.transduction_)} rows of that graph, so nothing says to what they are joined. Pass "
                 "graph=..., a graph on these rows; for some nodes of the fitted graph, take those of transduction_."
             )
-        places = self._known.find(X)
+        # Of equal rows the first is meant, so it is written last.
+        known = {digest: place for place, digest in reversed([*enumerate(self._rows)])}
+        places = np.array([known.get(digest, -1) for digest in rows])
         found: NDArray[Any] = fitted[places]
-        new = np.flatnonzero(places < 0)
-        for rows in new.reshape(-1, 1 if self._one_by_one else max(1, len(new))):
-            features = self._scaling(X[rows])
-            edges = self._edges.joined_to(self._neighbours.of(features), len(fitted))
-            found[rows] = network(stacked(self._features, features), edges)[len(fitted) :]
+        unknown = np.flatnonzero(places < 0)
+        for new in unknown.reshape(-1, 1 if self._one_by_one else max(1, len(unknown))):
+            features = self._scaling(X[new])
+            near = self._search.kneighbors(features.astype(np.float64), return_distance=False)
+            edges = self._edges.joined_to(torch.from_numpy(near.astype(np.int64)), len(fitted))
+            found[new] = network(stacked(self._features, features), edges)[len(fitted) :]
         return found
 
     @torch.no_grad()

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
@@ -55,25 +54,8 @@ def stacked(first: Any, second: Any) -> Any:
     return sparse.vstack([first, second], format="csr") if sparse.issparse(first) else np.concatenate([first, second])
 
 
-class KnownRows:
-    """The rows of a matrix, single precision, dense or CSR, remembered by their digests."""
-
-    def __init__(self, rows: Any) -> None:
-        self._digests = _digests(rows)
-        # Of equal rows the first is meant, so it is written last.
-        self._places = {digest: place for place, digest in reversed(list(enumerate(self._digests)))}
-
-    def are(self, rows: Any) -> bool:
-        """Whether these are the very same rows, in the same order."""
-        return self._digests == _digests(rows)
-
-    def find(self, rows: Any) -> NDArray[np.int64]:
-        """The place of each row, or -1 if it is not known."""
-        return np.array([self._places.get(digest, -1) for digest in _digests(rows)], dtype=np.int64)
-
-
-def _digests(rows: Any) -> list[bytes]:
-    """A digest of each row, the same whether the row is dense or sparse."""
+def row_digests(rows: Any) -> list[bytes]:
+    """A digest of each row of a matrix in single precision, the same whether the row is dense or sparse."""
     matrix = sparse.csr_array(rows, copy=True)
     matrix.sum_duplicates()
     matrix.eliminate_zeros()

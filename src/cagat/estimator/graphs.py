@@ -10,6 +10,7 @@ from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 
 from cagat.data import from_networkx, from_scipy
+from cagat.data.validation import as_int64, check_range
 from cagat.errors import DatasetError
 
 
@@ -58,50 +59,33 @@ def edges_of(graph: Any, num_nodes: int) -> Edges:
 
 
 def _edge_index(graph: Any, num_nodes: int) -> Tensor:
-    forms = "a scipy sparse matrix, an edge_index of shape (2, edges) or a networkx graph"
     try:
-        index = graph.detach().cpu().numpy() if isinstance(graph, Tensor) else np.asarray(graph)
-    except (ValueError, TypeError, RuntimeError) as error:
-        raise DatasetError(f"graph must be {forms}, got {type(graph).__name__} ({error}).") from error
-    if index.ndim != 2 or index.shape[0] != 2:
+        index = as_int64("it", graph.detach().cpu() if isinstance(graph, Tensor) else graph, (2, None))
+    except DatasetError as error:
         raise DatasetError(
-            f"graph must be {forms}, got {type(graph).__name__} of shape {index.shape}. A dense adjacency matrix "
-            "becomes a sparse one by scipy.sparse.csr_array(graph), a list of pairs an edge_index by numpy.transpose."
-        )
-    if index.size == 0:
-        return torch.empty(2, 0, dtype=torch.long)
-    if index.dtype.kind not in "iu":
-        raise DatasetError(
-            f"edge_index must hold integers, got {index.dtype}. Convert it with .astype(int), or .long() in torch."
-        )
-    low, high = int(index.min()), int(index.max())
-    if low < 0 or high >= num_nodes:
-        raise DatasetError(
-            f"edge_index names node {low if low < 0 else high}, but X has {num_nodes} rows, so nodes are 0 to "
-            f"{num_nodes - 1}. Renumber the edges, or give every node a row."
-        )
-    return torch.from_numpy(np.unique(index.astype(np.int64), axis=1))
+            "graph must be a scipy sparse matrix, an edge_index of shape (2, edges) or a networkx graph, got "
+            f"{type(graph).__name__}: {error} A dense adjacency matrix becomes a sparse one by "
+            "scipy.sparse.csr_array(graph), a list of pairs an edge_index by numpy.transpose, and floats integers by "
+            ".astype(int), or .long() in torch."
+        ) from error
+    rows = f"X has {num_nodes} rows, so nodes are 0 to {num_nodes - 1}. Renumber the edges, or give every node a row"
+    check_range("graph: node", index, 0, num_nodes - 1, rows)
+    return torch.from_numpy(np.unique(index, axis=1))
 
 
 def _other_size(what: str, num_nodes: int) -> DatasetError:
     return DatasetError(f"graph is {what}, but X has {num_nodes} rows. Each row of X must be one node of the graph.")
 
 
-class Neighbours:
-    """The points that a classifier was fitted to, and who is near to whom in Euclidean distance."""
+def nearest_neighbours(features: Any, count: int) -> NearestNeighbors:
+    """A search for the neighbours of points among these, in Euclidean distance."""
+    count = min(int(count), features.shape[0] - 1)
+    # Distances in single precision depend on how many are computed at a time.
+    return NearestNeighbors(n_neighbors=count).fit(features.astype(np.float64))
 
-    def __init__(self, features: Any, count: int) -> None:
-        count = min(int(count), features.shape[0] - 1)
-        # Distances in single precision depend on how many are computed at a time.
-        self._search: Any = NearestNeighbors(n_neighbors=count).fit(features.astype(np.float64))
 
-    def edges(self) -> Edges:
-        """Each point joined to its neighbours, both ways, without weights."""
-        near: Any = sparse.coo_array(self._search.kneighbors_graph())
-        both = (near + near.T).tocoo()
-        return Edges(torch.from_numpy(np.stack([both.row, both.col]).astype(np.int64)))
-
-    def of(self, features: Any) -> Tensor:
-        """The neighbours of other points among those fitted to, shape (points, neighbours)."""
-        found: Any = self._search.kneighbors(features.astype(np.float64), return_distance=False)
-        return torch.from_numpy(found.astype(np.int64))
+def neighbour_edges(search: NearestNeighbors) -> Edges:
+    """Each point of a search joined to its neighbours, both ways, without weights."""
+    near = sparse.coo_array(search.kneighbors_graph())
+    both = (near + near.T).tocoo()
+    return Edges(torch.from_numpy(np.stack([both.row, both.col]).astype(np.int64)))

@@ -17,13 +17,6 @@ from cagat.estimator.features import STANDARD
 from cagat.settings import SETTINGS, FitOptions, checked
 
 
-class NumberedLabels(NamedTuple):
-    """The classes in order, and for each node the number of its class, or -1 for none."""
-
-    classes: NDArray[Any]
-    numbers: NDArray[np.int64]
-
-
 class Parameters(NamedTuple):
     """The classifier's parameters with nothing left open, by who takes them."""
 
@@ -92,8 +85,11 @@ def is_unlabelled(y: NDArray[Any]) -> NDArray[np.bool_]:
     return np.array([gone or value != value or value in (-1, "-1") for gone, value in zip(absent, y, strict=True)])
 
 
-def numbered(y: NDArray[Any]) -> NumberedLabels:
-    """Number the classes that occur; if they are no classes, that is scikit-learn's own error, which its users know."""
+def numbered(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The classes in order, and for each node the number of its class, or -1 for none.
+
+    If they are no classes, that is scikit-learn's own error, which its users know.
+    """
     labelled = ~is_unlabelled(y)
     if not labelled.any():
         raise DatasetError(
@@ -109,7 +105,7 @@ def numbered(y: NDArray[Any]) -> NumberedLabels:
         )
     every = np.full(len(y), -1, dtype=np.int64)
     every[labelled] = numbers
-    return NumberedLabels(classes, every)
+    return classes, every
 
 
 def plain(labels: NDArray[Any]) -> NDArray[Any]:
