@@ -36,7 +36,7 @@ def list_graphs(data_dir: DataDir = None) -> None:
     table = Table("name", "nodes", "edges", "features", "classes", "where", "what", box=None, pad_edge=False)
     folder = data_directory(data_dir)
     for graph in PUBLISHED.values():
-        here = "in the package" if graph.embedded else "to be fetched"
+        here = "to be fetched" if graph.sources else "in the package"
         place = "local" if (folder / f"{graph.name}.npz").is_file() else here
         numbers = (graph.nodes, graph.edges, graph.features, graph.classes)
         table.add_row(graph.name, *map(str, numbers), place, graph.about)

@@ -27,23 +27,15 @@ __all__ = [
     "summarize",
 ]
 
-# Imported on first use, so that listing, fetching and converting graphs need not wait for torch.
-_HOMES = {
-    **dict.fromkeys(("convert", "load", "save", "summarize"), "loading"),
-    **dict.fromkeys(("data_directory", "fetch"), "published"),
-    **dict.fromkeys(("from_frames", "from_networkx", "from_scipy"), "converters"),
-    **dict.fromkeys(("Split", "split", "split_fractions", "split_given"), "splits"),
-    "normalize_features": "features",
-}
-
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'cagat.data' has no attribute {name!r}")
-    value = getattr(import_module(f"cagat.data.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+    # Imported on first use, from the files that need no torch first: listing, fetching and converting need not wait.
+    for home in ("published", "loading", "splits", "features", "converters") if name in __all__ else ():
+        module = import_module(f"cagat.data.{home}")
+        if hasattr(module, name):
+            return getattr(module, name)
+    raise AttributeError(f"module 'cagat.data' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *__all__})

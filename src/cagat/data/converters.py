@@ -110,8 +110,7 @@ def _numpy(what: str, tensor: Any) -> NDArray[Any]:
             f"{what} of a Data must be a dense tensor of a type that NumPy has, but is {tensor.dtype} on "
             f"{tensor.device}, {tensor.layout}. Convert it with .to_dense() or .float(), on a device such as cpu."
         )
-    array: NDArray[Any] = tensor.detach().cpu().numpy()
-    return array
+    return np.asarray(tensor.detach().cpu())
 
 
 def _features_of_tensor(x: Tensor) -> Features:

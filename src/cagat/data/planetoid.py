@@ -60,7 +60,7 @@ def read_planetoid(folder: Path, name: str) -> RawGraph:
     """
     endings = ("allx", "tx", "ally", "ty", "graph")  # `x` and `y` only repeat the first rows of `allx` and `ally`.
     allx, tx, ally, ty, neighbours = (read_array_pickle(folder / f"ind.{name}.{ending}") for ending in endings)
-    test = np.array((folder / f"ind.{name}.test.index").read_bytes().split(), dtype=np.int64)
+    test = np.array(read_bounded(folder / f"ind.{name}.test.index", _MOST_BYTES).split(), dtype=np.int64)
     position = np.argsort(np.concatenate([np.arange(allx.shape[0]), test]))
     classes = np.concatenate([ally, ty])[position]
     edges = [(source, target) for source, targets in neighbours.items() for target in targets]

@@ -175,15 +175,12 @@ class PublishedGraph:
     classes: int
     sums: tuple[str, ...]
     sources: tuple[Source, ...] = ()
-    embedded: bool = False
 
 
 PUBLISHED = {
     graph.name: graph
     for graph in (
-        PublishedGraph(
-            "cora", "papers on machine learning, by topic", 2485, 5069, 1433, 7, (_CORA, _CORA_EMBEDDED), embedded=True
-        ),
+        PublishedGraph("cora", "papers on machine learning, by topic", 2485, 5069, 1433, 7, (_CORA, _CORA_EMBEDDED)),
         PublishedGraph(
             "citeseer",
             "papers on computer science, by field",
@@ -240,7 +237,7 @@ def fetch(name: str, data_dir: Path | str | None = None, *, progress: Progress |
         check_sha256(str(local), file_sha256(local), *graph.sums)
         _log.info("%s: found in the local directory %s", name, folder)
         return local
-    if graph.embedded:
+    if not graph.sources:  # It comes with the package.
         _log.info("%s: not in the local directory %s, so the one in the package is used", name, folder)
         packaged = EMBEDDED / f"{name}.npz"
         check_sha256(str(packaged), file_sha256(packaged), *graph.sums, remedy="install cagat again")

@@ -19,6 +19,7 @@ _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _SUFFIXES = (*_DELIMITERS, ".parquet")
 _BLOCK_BYTES = 2**24
 _LONGEST_HEADER = 2**24
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 
@@ -77,7 +78,7 @@ def _read_text(path: Path, kind: str) -> Table:
     if not first.strip():
         raise DatasetError(f"{path}: the file is empty, or its first line is. The first line must name the columns.")
     header = [cell.strip() for cell in next(csv.reader([first], delimiter=delimiter))]
-    bare = kind == "edges" and len(header) in (2, 3) and all(map(_is_number, header))
+    bare = kind == "edges" and len(header) in (2, 3) and all(map(_NUMBER.fullmatch, header))
     if bare:
         header = ["source", "target", "weight"][: len(header)]
     columns = find_columns(kind, str(path), header)
@@ -98,13 +99,6 @@ def _read_text(path: Path, kind: str) -> Table:
             raise
         column = header[int(cell[1])]
         raise DatasetError(f"{path}, column {column!r}: {cell[2]}. Write numbers there, or remove it.") from error
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return float(text) is not None
-    except ValueError:
-        return False
 
 
 def _read_parquet(path: Path, kind: str) -> Table:

@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeatures
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
-from torch import Tensor
 
 from cagat.errors import DatasetError
 from cagat.estimator.features import FeatureScaling, as_tensor, row_digests, stacked
@@ -154,8 +153,7 @@ class CaGATClassifier(
     def predict(self, X: Any, graph: Any = None) -> NDArray[Any]:
         """The class of each row; see :meth:`predict_proba`."""
         probabilities = self.predict_proba(X, graph)
-        found: NDArray[Any] = self.classes_[probabilities.argmax(axis=1)]
-        return found
+        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
 
     def predict_proba(self, X: Any, graph: Any = None) -> NDArray[np.float64]:
         """The probability of each class for each row.
@@ -251,8 +249,7 @@ class CaGATClassifier(
         """What the network gives for rows on a graph of their own, for fitted rows, or for rows joined to these."""
         X = checked_points(self, X, reset=False)
         if graph is not None:
-            on_graph: NDArray[Any] = network(self._scaling(X), edges_of(graph, X.shape[0]))
-            return on_graph
+            return np.asarray(network(self._scaling(X), edges_of(graph, X.shape[0])))
         rows = row_digests(X)
         if rows == self._rows:
             return np.array(fitted)
@@ -276,13 +273,11 @@ class CaGATClassifier(
 
     @torch.no_grad()
     def _probabilities(self, features: Any, edges: Edges) -> NDArray[np.float64]:
-        logits: Tensor = self.model_(as_tensor(features), *edges)
-        return logits.double().softmax(dim=1).numpy()
+        return np.asarray(self.model_(as_tensor(features), *edges).double().softmax(dim=1))
 
     @torch.no_grad()
     def _embedded(self, features: Any, edges: Edges) -> NDArray[np.float32]:
-        embedding: NDArray[np.float32] = self.model_.embed(as_tensor(features), *edges).numpy()
-        return embedding
+        return np.asarray(self.model_.embed(as_tensor(features), *edges))
 
 
 def hold_out(

@@ -36,8 +36,7 @@ class FeatureScaling:
         if self._columns is not None:
             # Rows of length about 1, as the presets know them: the affinity of Eq. 15 grows with the square of the
             # length, and for 64 columns of variance 1 it makes training diverge.
-            scaled: Any = self._columns.transform(features) / np.sqrt(features.shape[1])
-            return scaled.astype(np.float32)
+            return (self._columns.transform(features) / np.sqrt(features.shape[1])).astype(np.float32)
         if not self.is_sparse:
             return normalize_features(torch.tensor(features), self.norm).numpy()
         features.data = normalize_features(as_tensor(features), self.norm).values().numpy()
