@@ -1,4 +1,4 @@
-"""Plain arrays. What `RawGraph.check` refuses is tried in test_graph_files.py (files) and test_converters.py (`Data`)."""
+"""Plain arrays. What `RawGraph.check` refuses is tried in test_graph_files.py and test_converters.py."""
 
 import numpy as np
 from hypothesis import given
