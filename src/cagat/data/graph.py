@@ -1,5 +1,6 @@
 """A graph as plain arrays: what every reader returns and every writer takes."""
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -13,6 +14,7 @@ from cagat.errors import DatasetError
 
 SPLIT_NAMES = ("train", "val", "test")
 """Their split codes, in arrays and files, are 1, 2 and 3; 0 is a node in none of them."""
+_HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")
 
 Features: TypeAlias = Any
 """A `scipy.sparse.csr_matrix` or a two-dimensional float32 array, one row per node."""
@@ -95,7 +97,7 @@ class RawGraph:
             if got != expected:
                 raise DatasetError(f"{self.name}: {what} has length {got}, expected {expected}.")
         for what, names in (("node", self.node_names), ("class", self.class_names), ("feature", self.feature_names)):
-            if half := [name for name in names if not name.isascii() and name != name.encode(errors="ignore").decode()]:
+            if half := [name for name in names if _HALF_A_CHARACTER.search(name)]:
                 raise DatasetError(f"{self.name}: the {what} name {half[0]!r} holds half a character. Write Unicode.")
             if what != "feature" and len(set(names)) != len(names):
                 twice, _ = Counter(names).most_common(1)[0]

@@ -228,7 +228,6 @@ class CaGATClassifier(
                 f"{len(train_nodes)} labelled nodes of {len(self.classes_)} classes are too few to hold out "
                 f"{fraction:g} of them for validation, so all of them are trained on, for {options.epochs} "
                 "epochs. Label more nodes, or set validation_fraction=0 to say that this is meant.",
-                UserWarning,
                 stacklevel=3,
             )
         train, val = (
