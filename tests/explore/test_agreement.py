@@ -4,7 +4,6 @@ import torch
 
 from cagat.explore import attention_agreement
 from cagat.explore.agreement import change, summary
-from cagat.explore.attention import attention_layers
 from cagat.explore.explored_run import ExploredRun
 
 
@@ -18,7 +17,7 @@ def test_shares_of_every_test_node(view, run):
     explored = ExploredRun.of(run)
     labels, tests = explored.labels, explored.run.problem.split.test
     assert len(view.frame) == len(tests) * 2 * 3
-    for layer in attention_layers(run):
+    for layer in explored.layers:
         for done in range(3):
             rows = layer.after(done).rows(tests).double().numpy()
             part = view.frame[(view.frame["layer"] == layer.number) & (view.frame["round"] == done)].set_index("node")

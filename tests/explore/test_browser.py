@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from cagat.explore import write_page
-from cagat.explore.attention import STRONGEST
+from cagat.explore.explored_run import STRONGEST
 from headless_browser import PHONE, browser, complaints, missing, open_page
 
 REQUIRED = os.environ.get("CAGAT_BROWSER") == "required"

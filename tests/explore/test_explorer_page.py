@@ -11,7 +11,7 @@ from cagat.cli import app
 from cagat.errors import ConfigError, DatasetError
 from cagat.explore import attention_agreement, write_page
 from cagat.explore.explored_run import ExploredRun
-from cagat.explore.explorer_page import packed_integers, packed_numbers
+from cagat.explore.explorer_page import packed
 from cagat.files import WriteError
 
 
@@ -31,15 +31,15 @@ def data_of(path):
     ("values", "kind"), [([0, 255], "Uint8"), ([-1, 5], "Int16"), ([40000], "Int32"), ([], "Uint8")]
 )
 def test_whole_numbers_are_packed_narrowly(values, kind):
-    field = packed_integers(values)
+    field = packed(np.array(values, dtype=np.int64))
     assert field["kind"] == kind
     assert unpacked(field).tolist() == values
 
 
 def test_numbers_are_rounded_little():
     values = np.random.default_rng(0).normal(size=100)
-    np.testing.assert_allclose(unpacked(packed_numbers(values)), values, atol=np.abs(values).max() / 65000)
-    assert unpacked(packed_numbers([0.0, np.nan])).tolist() == [0, 0]
+    np.testing.assert_allclose(unpacked(packed(values)), values, atol=np.abs(values).max() / 65000)
+    assert unpacked(packed([0.0, np.nan])).tolist() == [0, 0]
 
 
 def test_the_page_needs_nothing_else(run, tmp_path):

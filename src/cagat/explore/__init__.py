@@ -11,7 +11,7 @@ except ImportError as error:
     ) from error
 
 from cagat.explore.agreement import attention_agreement
-from cagat.explore.attention import NoAttentionError
+from cagat.explore.explored_run import NoAttentionError
 from cagat.explore.explorer_page import write_page
 from cagat.explore.neighbourhood import neighbourhood
 from cagat.explore.overview import confusion, embedding, entropy, training_curves

@@ -3,14 +3,12 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import plotly.graph_objects as go
 import torch
 
 from cagat.errors import DatasetError
-from cagat.explore.attention import AttentionLayer, RowSummary
-from cagat.explore.explored_run import AnyRun, ExploredRun, Floats
+from cagat.explore.explored_run import AnyRun, AttentionLayer, ExploredRun, Floats, RowSummary
 from cagat.explore.view import View, styled
 from cagat.style import GREY, colour
 
@@ -89,19 +87,14 @@ def _half_interval(deviation: Any, count: Any) -> Any:
 
 
 def _layer_frame(run: ExploredRun, rows: RowSummary) -> pd.DataFrame:
-    tests = run.tests
-    place = np.full(len(run.names), -1)
-    place[rows.nodes] = np.arange(len(rows.nodes))
-    place = place[tests]
-
     def at_tests(shares: Floats) -> Floats:
-        return np.where(place >= 0, shares[place], np.nan)
+        return np.asarray(pd.Series(shares, rows.nodes).reindex(run.tests))
 
     (counted,) = _on_edges(run, rows, np.ones((1, len(rows.neighbours), 1)))
-    columns = {"node": [run.names[node] for node in tests], "layer": rows.layer.number, "counted": at_tests(counted)}
+    known = {"node": [run.names[node] for node in run.tests], "layer": rows.layer.number, "counted": at_tests(counted)}
     frames = [
         pd.DataFrame(
-            columns | {"round": done, "all": _of_all(run, rows.layer, done)[tests], "neighbours": at_tests(shares)}
+            known | {"round": done, "all": _of_all(run, rows.layer, done)[run.tests], "neighbours": at_tests(shares)}
         )
         for done, shares in enumerate(_on_edges(run, rows, rows.on_edges))
     ]
@@ -114,23 +107,21 @@ def _of_all(run: ExploredRun, layer: AttentionLayer, done: int) -> Floats:
     labels, columns = torch.from_numpy(run.labels), len(run.classes)
     V = torch.nn.functional.one_hot(torch.where(labels < 0, columns - 1, labels), columns)
     mass = layer.after(done).matmul(V[:, None, :].to(layer.G.dtype)).double()
-    own = mass.gather(2, labels.clamp(min=0)[:, None, None].expand(-1, layer.heads, 1)).squeeze(2)
+    own = mass.gather(2, labels.clamp(min=0)[:, None, None].expand(-1, layer.G.heads, 1)).squeeze(2)
     return np.asarray((own / mass.sum(dim=2)).mean(dim=1).numpy())
 
 
-def _on_edges(run: ExploredRun, rows: RowSummary, values: npt.NDArray[Any]) -> Floats:
+def _on_edges(run: ExploredRun, rows: RowSummary, values: Floats) -> Floats:
     """Of the values at each node's neighbours, itself left out, the share on its own class; shape (rounds, nodes)."""
     owner = np.repeat(np.arange(len(rows.nodes)), np.diff(rows.offsets))
     others = (rows.neighbours != rows.nodes[owner]) & (run.labels[rows.neighbours] >= 0)
     same = others & (run.labels[rows.neighbours] == run.labels[rows.nodes[owner]])
-    shares = np.full((len(values), len(rows.nodes)), np.nan)
-    for number, heads in enumerate(values):
-        total, own = (np.zeros((len(rows.nodes), heads.shape[1])) for _ in range(2))
-        np.add.at(total, owner[others], heads[others])
-        np.add.at(own, owner[same], heads[same])
-        some = (total > 0).all(axis=1)
-        shares[number, some] = (own[some] / total[some]).mean(axis=1)
-    return shares
+    total, own = np.zeros((2, len(rows.nodes), len(values), values.shape[2]))
+    for sums, counted in ((total, others), (own, same)):
+        np.add.at(sums, owner[counted], values[:, counted].swapaxes(0, 1))
+    # Unknown without labelled neighbours, or where they get nothing.
+    shares = np.divide(own, total, where=total > 0, out=np.full_like(own, np.nan))
+    return np.asarray(shares.mean(axis=2).T)
 
 
 def _bars(frame: pd.DataFrame) -> go.Figure:

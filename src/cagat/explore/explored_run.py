@@ -1,28 +1,52 @@
-"""A trained run with what several views of it share."""
+"""A trained run with what several views of it share: its nodes as arrays, and its attention."""
 
+import math
 from functools import cached_property
 from pathlib import Path
-from typing import Union
+from typing import Any, NamedTuple, Union
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
 from cagat.data.graph import SPLIT_NAMES
-from cagat.errors import ConfigError, DatasetError
-from cagat.explore.attention import AttentionLayer, attention_layers
+from cagat.diffusion import AttentionOperator, EdgeSupport
+from cagat.errors import CagatError, ConfigError, DatasetError
+from cagat.kernels import CSRGraph
+from cagat.models import GAT, CaGAT
+from cagat.nn import CaGATConv
 from cagat.training import TrainedRun
 from cagat.training.predictions import Predictions
 
 AnyRun = Union[str, Path, TrainedRun, "ExploredRun"]
 Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+Floats = npt.NDArray[Any]
 
 PARTS = (*SPLIT_NAMES, "none")
-UNLABELLED = "unlabelled"
-
 ALL_UP_TO = 3000
 SAMPLE = 400
+STRONGEST = 6
+"""How many pairs that are not edges are shown of a row."""
+
+_BLOCK_NUMBERS = 2**24
+
+
+class NoAttentionError(CagatError):
+    """A model has no attention that could be looked at."""
+
+
+class AttentionLayer(NamedTuple):
+    """The attention of a layer in evaluation: G, and S after 1, 2, ... rounds (none in a model without context)."""
+
+    number: int
+    G: EdgeSupport
+    rounds: tuple[AttentionOperator, ...]
+
+    def after(self, rounds: int) -> AttentionOperator:
+        """S after so many rounds; after none it is G."""
+        return (self.G, *self.rounds)[rounds]
 
 
 class ExploredRun:
@@ -56,7 +80,7 @@ class ExploredRun:
     @property
     def classes(self) -> list[str]:
         """The names of the classes; label -1 is the last, "unlabelled"."""
-        return [*map(str, self.run.description.classes), UNLABELLED]
+        return [*map(str, self.run.description.classes), "unlabelled"]
 
     @cached_property
     def labels(self) -> Integers:
@@ -86,7 +110,15 @@ class ExploredRun:
     @cached_property
     def layers(self) -> list[AttentionLayer]:
         """The attention of each layer that aggregates; raises NoAttentionError if there is none."""
-        return attention_layers(self.run)
+        inputs = self.run.inputs(self.graph)
+        if isinstance(self.run.model, CaGAT):
+            return _cagat_layers(self.run.model, *inputs)
+        if isinstance(self.run.model, GAT):
+            return _gat_layers(self.run.model, *inputs)
+        raise NoAttentionError(
+            f"The model {self.run.description.model} has no attention to look at. Train one that has: cagat train "
+            "--model cagat (or gat, gatv2)."
+        )
 
     def layer(self, number: int | None) -> AttentionLayer:
         """The layer with this number, from 1, or the first that aggregates."""
@@ -124,5 +156,84 @@ class ExploredRun:
         order = np.random.default_rng(0).permutation(size)
         is_test = self.parts[order] == PARTS.index("test")
         pool = order[is_test] if tests_only else np.concatenate([order[is_test], order[~is_test]])
-        named = np.array([self.node(name) for name in wanted], dtype=np.int64)
-        return np.union1d(pool[:count], named).astype(np.int64)
+        return np.union1d(pool[:count], [self.node(name) for name in wanted]).astype(np.int64)
+
+
+def _cagat_layers(model: CaGAT, *inputs: Any) -> list[AttentionLayer]:
+    layers = []
+    for number, (conv, features) in enumerate(zip(model.convs, model.layer_inputs(*inputs), strict=True), start=1):
+        assert isinstance(conv, CaGATConv)
+        if conv.lam == 0:
+            continue  # Its attention is multiplied by 0.
+        operators = [conv.attention_operators(features, *inputs[1:], rounds=done) for done in range(conv.K + 1)]
+        layers.append(AttentionLayer(number, operators[0].G, tuple(S for _, S in operators[1:])))
+    if not layers:
+        raise NoAttentionError("With lam=0 no layer aggregates, so there is no attention to look at.")
+    return layers
+
+
+@torch.no_grad()
+def _gat_layers(model: GAT, *inputs: Any) -> list[AttentionLayer]:
+    """PyG's layers return their attention on the edges, then on the self-loops."""
+    x, edge_index = inputs[:2]
+    graph = CSRGraph.from_edge_index(edge_index, x.shape[0])
+    layers = []
+    for number, (conv, features) in enumerate(((model.conv1, x), (model.conv2, model.embed(x, edge_index))), start=1):
+        _, (edges, attention) = conv(features, edge_index, return_attention_weights=True)
+        assert torch.equal(edges, graph.edge_index), "graphs are loaded without self-loops and duplicates"
+        layers.append(AttentionLayer(number, EdgeSupport(graph, graph.merge(attention)), ()))
+    return layers
+
+
+class RowSummary(NamedTuple):
+    """What is shown of the rows of G and S of m nodes in one layer, since a whole row has a number for every node.
+
+    Attributes:
+        offsets: The neighbours of node k, itself among them, are `neighbours[offsets[k]:offsets[k + 1]]`.
+        neighbours: The sources of the edges into the nodes.
+        on_edges: G, then S after 1, 2, ... rounds; shape `(1 + rounds, len(neighbours), heads)`.
+        entropy: Of the rows scaled to sum 1, in bits, averaged over the heads; shape `(1 + rounds, m)`.
+        others: The nodes without an edge that get most attention, -1 where there are none; shape
+            `(rounds, columns, m, STRONGEST)`. Columns are the heads, then their mean if there are several.
+        other_values: How much they get.
+    """
+
+    layer: AttentionLayer
+    nodes: Integers
+    offsets: Integers
+    neighbours: Integers
+    on_edges: Floats
+    entropy: Floats
+    others: Integers
+    other_values: Floats
+
+    @classmethod
+    def of(cls, layer: AttentionLayer, chosen: Integers) -> "RowSummary":
+        """Compute the rows block by block."""
+        nodes, pattern = torch.from_numpy(chosen), layer.G.graph.pattern
+        owner, entries = pattern.entries_of(nodes)
+        offsets = torch.searchsorted(owner, torch.arange(len(nodes) + 1))
+        blocks = []
+        for block in torch.split(nodes, max(1, _BLOCK_NUMBERS // (pattern.num_cols * layer.G.heads))):
+            place, here = pattern.entries_of(block)
+            sources = pattern.col[here].long()
+            summaries = [_summary(S.rows(block), place, sources) for S in (layer.G, *layer.rounds)]
+            blocks.append([torch.stack(parts) for parts in zip(*summaries, strict=True)])
+        along = (1, 1, 2, 2)  # The dimension that stands for the edges or the nodes.
+        joined = map(torch.cat, zip(*blocks, strict=True), along)
+        on_edges, entropy, others, other_values = (tensor.numpy() for tensor in joined)
+        edges = (offsets.numpy(), pattern.col[entries].long().numpy(), on_edges)
+        return cls(layer, chosen, *edges, entropy, others[1:], other_values[1:])  # Off the edges, G is 0.
+
+
+def _summary(rows: Tensor, place: Tensor, neighbours: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Rows at the edges, their entropy, and the largest entries off the edges, of each head and of the mean."""
+    # Entries below 0 are left out of the entropy.
+    shares = rows.clamp(min=0)
+    shares = shares / shares.sum(dim=-1, keepdim=True).clamp(min=torch.finfo(rows.dtype).tiny)
+    bits = torch.special.entr(shares).sum(dim=-1).mean(dim=1) / math.log(2)
+    columns = rows.clone() if rows.size(1) == 1 else torch.cat([rows, rows.mean(dim=1, keepdim=True)], dim=1)
+    columns[place, :, neighbours] = 0
+    values, found = columns.topk(min(STRONGEST, rows.size(2)), dim=-1)
+    others = torch.where(values > 0, found, -1)
+    return rows[place, :, neighbours], bits, others.transpose(0, 1), values.clamp(min=0).transpose(0, 1)

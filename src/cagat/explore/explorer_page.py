@@ -15,8 +15,7 @@ from plotly.offline import get_plotlyjs
 
 from cagat.diffusion import Coefficients
 from cagat.explore.agreement import agreement_view
-from cagat.explore.attention import STRONGEST, NoAttentionError, RowSummary
-from cagat.explore.explored_run import AnyRun, ExploredRun, Integers
+from cagat.explore.explored_run import STRONGEST, AnyRun, ExploredRun, Integers, NoAttentionError, RowSummary
 from cagat.explore.overview import confusion, entropy_view, node_frame, training_curves
 from cagat.explore.view import View
 from cagat.files import atomic_write
@@ -82,8 +81,8 @@ def write_page(
 
 def _fitting(run: ExploredRun, chosen: Integers, wanted: tuple[str, ...]) -> Integers:
     """As many of the nodes as a page holds: nodes with many neighbours take more of it."""
-    per_neighbour = sum(layer.heads * (1 + len(layer.rounds)) for layer in run.layers)
-    per_node = sum((layer.heads + 1) * len(layer.rounds) * STRONGEST * 3 for layer in run.layers)
+    per_neighbour = sum(layer.G.heads * (1 + len(layer.rounds)) for layer in run.layers)
+    per_node = sum((layer.G.heads + 1) * len(layer.rounds) * STRONGEST * 3 for layer in run.layers)
     numbers = (run.degrees + 1) * per_neighbour + per_node
     named = np.array([run.node(name) for name in wanted], dtype=np.int64)
     order = np.concatenate([named, np.random.default_rng(0).permutation(chosen)])
@@ -96,49 +95,43 @@ def _data(run: ExploredRun, chosen: Integers, rows: list[RowSummary]) -> dict[st
     return {
         "names": run.names,
         "classes": run.classes,
-        "x": packed_numbers(frame["x"]),
-        "y": packed_numbers(frame["y"]),
-        "label": packed_integers(run.labels % len(run.classes)),  # -1 becomes the last, "unlabelled".
-        "predicted": packed_integers(run.predicted),
-        "probability": packed_integers(np.rint(100 * frame["probability"])),
-        "part": packed_integers(run.parts),
-        "degree": packed_integers(run.degrees),
+        "x": packed(frame["x"]),
+        "y": packed(frame["y"]),
+        "label": packed(run.labels % len(run.classes)),  # -1 becomes the last, "unlabelled".
+        "predicted": packed(run.predicted),
+        "probability": packed(np.rint(100 * frame["probability"]).astype(int)),
+        "part": packed(run.parts),
+        "degree": packed(run.degrees),
         "colours": SERIES,
         "symbols": SYMBOLS,
-        "shown": packed_integers(chosen if rows else []),
-        "offsets": packed_integers(rows[0].offsets if rows else []),
-        "neighbours": packed_integers(rows[0].neighbours if rows else []),
+        "shown": packed(chosen if rows else []),
+        "offsets": packed(rows[0].offsets if rows else []),
+        "neighbours": packed(rows[0].neighbours if rows else []),
         "layers": [
             {
                 "number": found.layer.number,
-                "heads": found.layer.heads,
+                "heads": found.layer.G.heads,
                 "rounds": len(found.layer.rounds),
-                "onEdges": packed_numbers(found.on_edges),
+                "onEdges": packed(found.on_edges),
                 "strongest": found.others.shape[-1],
-                "others": packed_integers(found.others),
-                "otherValues": packed_numbers(found.other_values),
+                "others": packed(found.others),
+                "otherValues": packed(found.other_values),
             }
             for found in rows
         ],
     }
 
 
-def packed_integers(values: npt.ArrayLike) -> dict[str, Any]:
-    """Whole numbers as base64, in the narrowest type that holds them."""
-    array = np.asarray(values, dtype=np.int64).ravel()
-    kind = next(kind for kind in (np.uint8, np.int16, np.int32) if np.array_equal(array, array.astype(kind)))
-    return {"kind": np.dtype(kind).name.capitalize(), "data": _base64(array, kind), "scale": 1}
-
-
-def packed_numbers(values: npt.ArrayLike) -> dict[str, Any]:
-    """Numbers as base64, rounded to 1 / 32767 of the largest."""
-    array = np.nan_to_num(np.asarray(values, dtype=np.float64).ravel())
-    scale = float(np.abs(array).max(initial=0)) / 32767 or 1.0
-    return {"kind": "Int16", "data": _base64(np.rint(array / scale), np.int16), "scale": scale}
-
-
-def _base64(array: npt.NDArray[Any], kind: type[np.integer[Any]]) -> str:
-    return base64.b64encode(array.astype(np.dtype(kind).newbyteorder("<")).tobytes()).decode("ascii")
+def packed(values: npt.ArrayLike) -> dict[str, Any]:
+    """Numbers as base64: whole ones in the narrowest type, others rounded to 1 / 32767 of the largest."""
+    array, scale = np.asarray(values).ravel(), 1.0
+    if array.dtype.kind == "f":
+        array = np.nan_to_num(array.astype(np.float64))
+        scale = float(np.abs(array).max(initial=0)) / 32767 or 1.0
+        array = np.rint(array / scale)
+    kind = next(kind for kind in ("uint8", "int16", "int32") if np.array_equal(array, array.astype(kind)))
+    data = base64.b64encode(array.astype(np.dtype(kind).newbyteorder("<")).tobytes()).decode("ascii")
+    return {"kind": kind.capitalize(), "data": data, "scale": scale}
 
 
 def _figures(run: ExploredRun, rows: list[RowSummary]) -> list[tuple[str, str, View]]:

@@ -5,8 +5,7 @@ import pandas as pd
 from plotly.subplots import make_subplots
 
 from cagat.errors import ConfigError
-from cagat.explore.attention import AttentionLayer, RowSummary
-from cagat.explore.explored_run import AnyRun, ExploredRun
+from cagat.explore.explored_run import AnyRun, AttentionLayer, ExploredRun, RowSummary
 from cagat.explore.view import View, plain, styled
 from cagat.style import colour, symbol
 
@@ -32,8 +31,8 @@ def neighbourhood(
     explored = ExploredRun.of(run)
     number, found = explored.node(node), explored.layer(layer)
     last = len(found.rounds)
-    if head is not None and not 1 <= head <= found.heads:
-        raise ConfigError(f"Layer {found.number} has the heads 1 to {found.heads}, but head {head} was asked for.")
+    if head is not None and not 1 <= head <= found.G.heads:
+        raise ConfigError(f"Layer {found.number} has the heads 1 to {found.G.heads}, but head {head} was asked for.")
     if rounds is not None and not 0 <= rounds <= last:
         raise ConfigError(f"The layer has the rounds 0 to {last}, but round {rounds} was asked for.")
     done = last if rounds is None else rounds
@@ -46,18 +45,17 @@ def neighbourhood(
 def _frame(run: ExploredRun, layer: AttentionLayer, node: int, head: int | None, done: int) -> pd.DataFrame:
     rows = RowSummary.of(layer, np.array([node]))
     heads = slice(None) if head is None else slice(head - 1, head)
-    nodes, others, values = rows.neighbours, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
+    everyone = rows.neighbours
     before, after = (rows.on_edges[number][:, heads].mean(axis=1) for number in (0, done))
     if done > 0:
         place = (done - 1, -1 if head is None else head - 1, 0)  # The last column is the mean over the heads.
         others, values = (array[place][rows.others[place] >= 0] for array in (rows.others, rows.other_values))
-        before, after = np.concatenate([before, np.zeros_like(values)]), np.concatenate([after, values])
-    everyone = np.concatenate([nodes, others])
+        everyone, before, after = np.append(everyone, others), np.append(before, 0 * values), np.append(after, values)
     frame = pd.DataFrame(
         {
             "node": [run.names[other] for other in everyone],
             "class": [run.classes[run.labels[other]] for other in everyone],
-            "edge": np.arange(len(everyone)) < len(nodes),
+            "edge": np.arange(len(everyone)) < len(rows.neighbours),
             "G": before,
             "S": after,
             "difference": after - before,
@@ -74,16 +72,15 @@ def _view(run: ExploredRun, frame: pd.DataFrame, name: str, titles: dict[str, st
     angles = np.linspace(0, 2 * np.pi, len(around), endpoint=False) + np.pi / 2
     radius = np.where(around["edge"], 1.0, 1.35)
     x, y = np.append(0, radius * np.cos(angles)), np.append(0, radius * np.sin(angles))
-    kinds = [run.classes.index(label) for label in drawn["class"]]
+    kinds, hollows = [run.classes.index(label) for label in drawn["class"]], np.where(drawn["edge"], "", "-open")
     largest = max(float(frame[list(titles)].to_numpy().max()), 1e-9)
     for column, key in enumerate(titles, start=1):
         for place, (value, edge) in enumerate(zip(drawn[key], drawn["edge"], strict=True)):
             if place == 0 or value <= 0 or (key == "G" and not edge):
                 continue
             line = {"width": 0.5 + 11 * value / largest, "color": "#8a93a0", "dash": "solid" if edge else "dot"}
-            figure.add_scatter(
-                x=[0, x[place]], y=[0, y[place]], mode="lines", line=line, hoverinfo="skip", row=1, col=column
-            )
+            ends = {"x": [0, x[place]], "y": [0, y[place]]}
+            figure.add_scatter(**ends, mode="lines", line=line, hoverinfo="skip", row=1, col=column)
         names = [plain(node) for node in drawn["node"]]
         figure.add_scatter(
             x=x,
@@ -97,9 +94,7 @@ def _view(run: ExploredRun, frame: pd.DataFrame, name: str, titles: dict[str, st
             marker={
                 "size": [22] + [14] * len(around),
                 "color": [colour(kind) for kind in kinds],
-                "symbol": [
-                    symbol(kind) + ("" if edge else "-open") for kind, edge in zip(kinds, drawn["edge"], strict=True)
-                ],
+                "symbol": [symbol(kind) + hollow for kind, hollow in zip(kinds, hollows, strict=True)],
                 "line": {"color": "#fff", "width": 1.5},
             },
             row=1,

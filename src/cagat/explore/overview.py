@@ -3,14 +3,12 @@
 import math
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from cagat.errors import ConfigError
-from cagat.explore.attention import RowSummary
-from cagat.explore.explored_run import PARTS, AnyRun, ExploredRun, Floats
+from cagat.explore.explored_run import PARTS, AnyRun, ExploredRun, Floats, RowSummary
 from cagat.explore.view import View, plain, styled
 from cagat.style import BLUE, GREY, ORANGE, colour, symbol
 
@@ -67,7 +65,7 @@ def node_frame(run: ExploredRun, seed: int = 0) -> pd.DataFrame:
     )
 
 
-def layout(vectors: npt.NDArray[np.float32], seed: int = 0) -> Floats:
+def layout(vectors: Floats, seed: int = 0) -> Floats:
     """Places near each other for nodes whose vectors are alike, by t-SNE of the leading principal components.
 
     Of more than 50 000 nodes, for which t-SNE takes very long, they are the first two components themselves.

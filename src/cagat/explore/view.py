@@ -1,9 +1,14 @@
 """A picture and the numbers in it."""
 
+import html
 from dataclasses import dataclass
+from functools import partial
 
 import pandas as pd
 import plotly.graph_objects as go
+
+plain = partial(html.escape, quote=False)
+"""Text that plotly shows as it is, although it takes tags for markup."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +48,3 @@ def styled(figure: go.Figure, *, x: str = "", y: str = "", height: int = 380) ->
     figure.update_xaxes(title_text=x, **axis)
     figure.update_yaxes(title_text=y, **axis)
     return figure
-
-
-def plain(text: str) -> str:
-    """Text that plotly shows as it is, although it takes tags for markup."""
-    return str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -2,11 +2,10 @@
 "use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
 const $ = id => document.getElementById(id);
-const KINDS = {Uint8: Uint8Array, Int16: Int16Array, Int32: Int32Array};
 
 function unpacked(field) {
   const bytes = Uint8Array.from(atob(field.data), letter => letter.charCodeAt(0));
-  const whole = new KINDS[field.kind](bytes.buffer);
+  const whole = new window[field.kind + "Array"](bytes.buffer);
   return field.scale === 1 ? whole : Float32Array.from(whole, value => value * field.scale);
 }
 
@@ -39,10 +38,28 @@ const COLOURINGS = {
 };
 const state = {node: 0, layer: 0, head: 0, round: 0, hidden: new Set()};
 
-function hasWebGL() {
-  try { return Boolean(document.createElement("canvas").getContext("webgl")); } catch (error) { return false; }
+const scatter = count > 4000 && document.createElement("canvas").getContext("webgl") ? "scattergl" : "scatter";
+
+function element(tag, className, ...content) {
+  const made = document.createElement(tag);
+  made.className = className;
+  made.append(...content);
+  return made;
 }
-const scatter = count > 4000 && hasWebGL() ? "scattergl" : "scatter";
+
+function button(press, ...content) {
+  const made = element("button", "", ...content);
+  made.type = "button";
+  made.addEventListener("click", press);
+  return made;
+}
+
+// The mark that stands for a thing on the map, in its shape and colour.
+function mark(shape, tint) {
+  const swatch = element("span", `swatch ${shape}`);
+  swatch.style.background = tint;
+  return swatch;
+}
 
 // ---- all nodes
 
@@ -67,59 +84,33 @@ function drawMap() {
 }
 
 function drawLegend(chosen, groups) {
-  const legend = $("legend");
-  legend.textContent = "";
-  chosen.names.forEach((name, kind) => {
-    if (!groups[kind].length) return;
-    const button = document.createElement("button");
-    button.type = "button";
-    button.setAttribute("aria-pressed", String(!state.hidden.has(kind)));
-    button.append(mark(chosen.symbol(kind), chosen.colour(kind)), `${name} (${groups[kind].length})`);
-    button.addEventListener("click", () => {
+  const legend = $("legend"), kinds = groups.map((_, kind) => kind).filter(kind => groups[kind].length);
+  legend.replaceChildren(...kinds.map((kind, place) => {
+    const toggle = button(() => {
       if (!state.hidden.delete(kind)) state.hidden.add(kind);
-      const place = Array.prototype.indexOf.call(legend.children, button);
       drawMap();
       legend.children[place].focus();
-    });
-    legend.append(button);
-  });
-}
-
-// The mark that stands for a thing on the map, in its shape and colour.
-function mark(shape, tint) {
-  const swatch = span(`swatch ${shape}`, "");
-  swatch.style.background = tint;
-  return swatch;
-}
-
-function moveRing() {
-  Plotly.restyle("map", {x: [[X[state.node]]], y: [[Y[state.node]]]}, [COLOURINGS[$("colouring").value].names.length]);
+    }, mark(chosen.symbol(kind), chosen.colour(kind)), `${chosen.names[kind]} (${groups[kind].length})`);
+    toggle.setAttribute("aria-pressed", String(!state.hidden.has(kind)));
+    return toggle;
+  }));
 }
 
 // ---- one node
 
-function span(className, text) {
-  const element = document.createElement("span");
-  element.className = className;
-  element.textContent = text;
-  return element;
-}
-
 function choose(node, scroll) {
   state.node = node;
-  moveRing();
+  Plotly.restyle("map", {x: [[X[node]]], y: [[Y[node]]]}, [COLOURINGS[$("colouring").value].names.length]);
   drawNode();
   if (scroll && window.innerWidth < 960) $("node-heading").scrollIntoView({behavior: "smooth"});
 }
 
 function drawFacts() {
-  const node = state.node, facts = $("node-facts"), parts = ["train", "val", "test", "no part"];
+  const node = state.node, tag = text => element("span", "tag", text);
   $("node-heading").textContent = `Node ${data.names[node]}`;
-  facts.textContent = "";
-  const right = isRight(node);
-  facts.append("class ", span("tag", data.classes[label[node]]), " predicted ", span("tag", data.classes[predicted[node]]),
-    ` (${probability[node]} %) `, right === 1 ? span("wrong", "wrong ") : right === 0 ? "right " : "",
-    `· ${parts[part[node]]} · ${degree[node]} neighbour${degree[node] === 1 ? "" : "s"}`);
+  $("node-facts").replaceChildren("class ", tag(data.classes[label[node]]), " predicted ", tag(data.classes[predicted[node]]),
+    ` (${probability[node]} %) `, ["right ", element("span", "wrong", "wrong "), ""][isRight(node)],
+    `· ${COLOURINGS.split.names[part[node]]} · ${degree[node]} neighbour${degree[node] === 1 ? "" : "s"}`);
 }
 
 // The rows of the table: the neighbours, then the strongest pairs without an edge of this head and round.
@@ -133,10 +124,8 @@ function pairs() {
     for (let head = 0; head < heads; head++) sum += layer.onEdges[start + head];
     return sum / heads;
   };
-  for (let entry = offsets[place]; entry < offsets[place + 1]; entry++) {
-    const G = value(0, entry), S = value(state.round, entry);
-    found.push({node: neighbours[entry], edge: true, G, S});
-  }
+  for (let entry = offsets[place]; entry < offsets[place + 1]; entry++)
+    found.push({node: neighbours[entry], edge: true, G: value(0, entry), S: value(state.round, entry)});
   if (state.round > 0) {
     const columns = heads + (heads > 1 ? 1 : 0);
     const start = (((state.round - 1) * columns + state.head) * shown.length + place) * layer.strongest;
@@ -202,51 +191,34 @@ function drawEgo(target, key, found, at, largest) {
 }
 
 function tableRow(pair, largest) {
-  const row = document.createElement("tr"), cell = (text, className) => {
-    const element = document.createElement("td");
-    element.className = className || "";
-    element.textContent = text;
-    row.append(element);
-    return element;
-  };
+  const itself = pair.node === state.node, name = short(data.names[pair.node], 24), kind = label[pair.node];
+  const row = element("tr", pair.edge ? "" : "off"), difference = pair.S - pair.G;
   row.dataset.node = data.names[pair.node];
-  if (!pair.edge) row.className = "off";
-  const first = cell("", "word");
-  if (placeOf.has(pair.node) && pair.node !== state.node) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = short(data.names[pair.node], 24);
-    button.addEventListener("click", () => {
-      choose(pair.node, false);
-      // The row is gone, and the keyboard would start from the top of the page.
-      $("node-heading").focus();
-    });
-    first.append(button);
-  } else first.textContent = short(data.names[pair.node], 24);
-  const kind = label[pair.node];
-  cell("", "word kind").append(mark(symbol(kind), colour(kind)), short(data.classes[kind], 24));
-  cell(pair.node === state.node ? "itself" : pair.edge ? "yes" : "no", "word");
-  for (const [key, tint] of [["G", "#0072B2"], ["S", "#D55E00"]]) {
-    const bar = cell(pair[key].toFixed(3), key === "S" ? "bar context" : "bar");
+  const open = () => {
+    choose(pair.node, false);
+    // The row is gone, and the keyboard would start from the top of the page.
+    $("node-heading").focus();
+  };
+  const bars = [["G", "#0072B2", "bar"], ["S", "#D55E00", "bar context"]].map(([key, tint, className]) => {
+    const bar = element("td", className, pair[key].toFixed(3));
     bar.style.backgroundImage = `linear-gradient(${tint}, ${tint})`;
     bar.style.setProperty("--part", `${Math.max(0, 90 * pair[key] / largest).toFixed(1)}%`);
-  }
-  const difference = pair.S - pair.G;
-  cell(`${difference < 0 ? "−" : "+"}${Math.abs(difference).toFixed(3)}`, "context");
+    return bar;
+  });
+  row.append(element("td", "word", placeOf.has(pair.node) && !itself ? button(open, name) : name),
+    element("td", "word kind", mark(symbol(kind), colour(kind)), short(data.classes[kind], 24)),
+    element("td", "word", itself ? "itself" : pair.edge ? "yes" : "no"), ...bars,
+    element("td", "context", `${difference < 0 ? "−" : "+"}${Math.abs(difference).toFixed(3)}`));
   return row;
 }
 
 function drawNode() {
   drawFacts();
-  const known = placeOf.has(state.node), area = $("attention");
-  area.hidden = !known;
-  if (!layers.length) {
-    $("node-facts").append(document.createElement("br"), span("soft", data.note));
-    return;
-  }
+  const known = placeOf.has(state.node);
+  $("attention").hidden = !known;
   if (!known) {
-    $("node-facts").append(document.createElement("br"), span("soft",
-      `The attention of ${shown.length} of the ${count} nodes is on this page, and this node is not among them. To have it: cagat explore RUN --node '${data.names[state.node]}'`));
+    const why = layers.length ? `The attention of ${shown.length} of the ${count} nodes is on this page, and this node is not among them. To have it: cagat explore RUN --node '${data.names[state.node]}'` : data.note;
+    $("node-facts").append(element("br", ""), element("span", "soft", why));
     return;
   }
   const layer = layers[state.layer], found = pairs(), at = places(found);
@@ -255,9 +227,7 @@ function drawNode() {
   $("after-round").textContent = state.round === 0 ? "which starts as G" : `after round ${state.round}`;
   drawEgo("before", "G", found, at, largest);
   if (layer.rounds) drawEgo("after", "S", found, at, largest);
-  const rows = $("rows");
-  rows.textContent = "";
-  rows.append(...found.map(pair => tableRow(pair, largest)));
+  $("rows").replaceChildren(...found.map(pair => tableRow(pair, largest)));
   const hidden = found.filter(pair => !at.has(pair.node)).length;
   $("ego-caption").textContent = (layer.rounds
     ? "The thicker a line, the more attention. Dotted lines and hollow marks are the strongest pairs without an edge, which only context reaches; colours and shapes are classes. Rows of S need not sum to 1."
@@ -267,14 +237,12 @@ function drawNode() {
 
 function fillControls() {
   const layer = layers[state.layer], head = $("head");
-  head.textContent = "";
-  for (let number = 0; number < layer.heads; number++) head.add(new Option(String(number + 1), String(number)));
-  if (layer.heads > 1) head.add(new Option("mean of all", String(layer.heads)));
+  head.replaceChildren(...Array.from({length: layer.heads}, (_, number) => new Option(number + 1, number)));
+  if (layer.heads > 1) head.add(new Option("mean of all", layer.heads));
   state.head = layer.heads > 1 ? layer.heads : 0;
-  head.value = String(state.head);
-  state.round = layer.rounds;
-  $("round").max = String(layer.rounds);
-  $("round").value = String(layer.rounds);
+  head.value = state.head;
+  state.round = $("round").max = layer.rounds;
+  $("round").value = layer.rounds;
   $("round-label").hidden = $("after-figure").hidden = layer.rounds === 0;
   $("attention").classList.toggle("plain", layer.rounds === 0);
 }
@@ -297,15 +265,10 @@ function listen() {
   watchSwipes();
   $("colouring").addEventListener("change", () => { state.hidden.clear(); drawMap(); });
   $("search").addEventListener("input", () => {
-    const typed = $("search").value.trim().toLowerCase(), matches = $("matches");
-    matches.textContent = "";
-    if (!typed) return;
-    let left = 20;
-    for (const name of data.names) {
-      if (!name.toLowerCase().includes(typed)) continue;
-      matches.append(new Option(name, name));
-      if (--left === 0) break;
-    }
+    const typed = $("search").value.trim().toLowerCase();
+    const matches = data.names.filter(name => typed && name.toLowerCase().includes(typed)).slice(0, 20);
+    $("matches").replaceChildren(...matches.map(name => new Option(name, name)));
+    $("search").setCustomValidity("");
   });
   $("search-form").addEventListener("submit", event => {
     event.preventDefault();
@@ -314,7 +277,6 @@ function listen() {
     if (node === undefined) $("search").reportValidity();
     else choose(node, true);
   });
-  $("search").addEventListener("input", () => $("search").setCustomValidity(""));
   const pool = shown.length ? Array.from(shown) : data.names.map((_, node) => node);
   const draw = nodes => { if (nodes.length) choose(nodes[Math.floor(Math.random() * nodes.length)], true); };
   $("any").addEventListener("click", () => draw(pool));
@@ -322,20 +284,16 @@ function listen() {
   $("layer").addEventListener("change", () => { state.layer = Number($("layer").value); fillControls(); drawNode(); });
   $("head").addEventListener("change", () => { state.head = Number($("head").value); drawNode(); });
   $("round").addEventListener("input", () => { state.round = Number($("round").value); drawNode(); });
-  $("map").on("plotly_click", event => {
+  for (const id of ["map", "before", "after"]) if ($(id).on) $(id).on("plotly_click", event => {
     const node = event.points[0].customdata;
-    if (node !== undefined && !swiped) choose(node, true);
-  });
-  for (const id of ["before", "after"]) if ($(id).on) $(id).on("plotly_click", event => {
-    const node = event.points[0].customdata;
-    if (node !== undefined && node !== state.node && !swiped) choose(node, false);
+    if (node !== undefined && (id === "map" || node !== state.node) && !swiped) choose(node, id === "map");
   });
 }
 
 function firstNode() {
   // One with a handful of neighbours shows most.
   const fit = Array.from(shown).filter(node => degree[node] >= 4 && degree[node] <= 9 && part[node] === 2);
-  return fit.length ? fit[0] : shown.length ? shown[0] : 0;
+  return fit[0] ?? shown[0] ?? 0;
 }
 
 if (layers.length) {

@@ -5,8 +5,8 @@ from torch.testing import assert_close
 
 from cagat import explore
 from cagat.errors import ConfigError
-from cagat.explore import attention
-from cagat.explore.attention import STRONGEST, NoAttentionError, RowSummary, attention_layers
+from cagat.explore import explored_run
+from cagat.explore.explored_run import STRONGEST, ExploredRun, NoAttentionError, RowSummary
 
 NODES = torch.tensor([2, 7, 30])
 
@@ -14,8 +14,8 @@ NODES = torch.tensor([2, 7, 30])
 def test_rounds_are_those_of_the_model(run):
     nodes = torch.tensor([0, 5])
     inputs = run.inputs(run.problem.graph)
-    layers = attention_layers(run)
-    assert [(layer.number, layer.heads, len(layer.rounds)) for layer in layers] == [(1, 3, 2), (2, 1, 2)]
+    layers = ExploredRun.of(run).layers
+    assert [(layer.number, layer.G.heads, len(layer.rounds)) for layer in layers] == [(1, 3, 2), (2, 1, 2)]
     for done in range(3):
         for layer, rows in zip(layers, run.model.attention(*inputs, nodes=nodes, rounds=done), strict=True):
             assert_close(layer.G.rows(nodes), rows.G)
@@ -23,8 +23,8 @@ def test_rounds_are_those_of_the_model(run):
 
 
 def test_gat_has_attention_that_sums_to_one(gat_run):
-    first, second = attention_layers(gat_run)
-    assert (first.heads, second.heads, first.rounds) == (2, 1, ())
+    first, second = ExploredRun.of(gat_run).layers
+    assert (first.G.heads, second.G.heads, first.rounds) == (2, 1, ())
     x, edge_index, _ = gat_run.inputs(gat_run.problem.graph)
     _, (edges, attention) = gat_run.model.conv1(x, edge_index, return_attention_weights=True)
     rows = first.G.rows(torch.tensor([4]))[0]
@@ -35,14 +35,14 @@ def test_gat_has_attention_that_sums_to_one(gat_run):
 
 def test_other_models_have_none(gcn_run):
     with pytest.raises(NoAttentionError, match=r"The model gcn has no attention.*cagat train --model cagat"):
-        attention_layers(gcn_run)
+        ExploredRun.of(gcn_run).layer(None)
 
 
 def test_layers_that_do_not_aggregate_have_none(train, graph_folder, tmp_path):
     small = {"hidden": 4, "heads": 2, "epochs": 1}
     last = train(tmp_path / "last", graph_folder, propagation="last", **small)
-    (layer,) = attention_layers(last)
-    assert (layer.number, layer.heads) == (2, 1)
+    (layer,) = ExploredRun.of(last).layers
+    assert (layer.number, layer.G.heads) == (2, 1)
     view = explore.neighbourhood(last, 0)
     assert view.frame.equals(explore.neighbourhood(last, 0, layer=2).frame)
     with pytest.raises(ConfigError, match="attention in layer 2, but layer 1 was asked for"):
@@ -50,13 +50,13 @@ def test_layers_that_do_not_aggregate_have_none(train, graph_folder, tmp_path):
     lines = [trace.name for trace in explore.attention_agreement(last).figure.data]
     assert lines == ["layer 2, neighbours", "layer 2, all nodes", "counted"]
     with pytest.raises(NoAttentionError, match="With lam=0 no layer aggregates"):
-        attention_layers(train(tmp_path / "none", graph_folder, lam=0.0, **small))
+        ExploredRun.of(train(tmp_path / "none", graph_folder, lam=0.0, **small)).layer(None)
 
 
 @pytest.mark.parametrize("block", [1, 2**24])
 def test_rows_are_cut_down_to_what_is_strongest(run, block, monkeypatch):
-    monkeypatch.setattr(attention, "_BLOCK_NUMBERS", block)
-    layer = attention_layers(run)[0]
+    monkeypatch.setattr(explored_run, "_BLOCK_NUMBERS", block)
+    layer = ExploredRun.of(run).layers[0]
     found = RowSummary.of(layer, NODES.numpy())
     assert found.others.shape == (2, 4, 3, STRONGEST)
     for done in range(3):
@@ -79,6 +79,6 @@ def test_rows_are_cut_down_to_what_is_strongest(run, block, monkeypatch):
 
 
 def test_without_context_there_are_no_other_pairs(gat_run):
-    found = RowSummary.of(attention_layers(gat_run)[0], NODES.numpy())
+    found = RowSummary.of(ExploredRun.of(gat_run).layers[0], NODES.numpy())
     assert found.others.size == 0
     assert found.on_edges.shape[0] == 1
