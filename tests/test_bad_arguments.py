@@ -84,7 +84,7 @@ CALLS = {
     "layer: xi": (lambda: conv(xi=NAN), r"1e\+30.*nan"),
     "layer: support": (lambda: conv(support="some"), r"one of full, edges.*'some'"),
     "layer: bipartite": (lambda: CaGATConv((5, 5), 4), r"one number.*\(5, 5\)"),
-    "layer: misspelt": (lambda: conv(alhpa=0.4), r"'alhpa'.*did you mean alpha\?"),
+    "layer: misspelt": (lambda: conv(alhpa=0.4), r"'alhpa'.*Did you mean alpha\?"),
     "layer: text for a switch": (lambda: conv(feedback="no"), r"feedback.*True or False.*'no'"),
     "graph: list": (lambda: CSRGraph.from_edge_index([[0], [1]], 4), r"list.*torch\.as_tensor"),
     "graph: beyond memory": (lambda: CSRGraph.from_edge_index(EDGES, 2**62), r"4611686018427387904.*without gaps"),

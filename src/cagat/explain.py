@@ -107,16 +107,14 @@ class ContextExplainer(ExplainerAlgorithm):  # type: ignore[misc]
 
     def supports(self) -> bool:
         """Whether this algorithm can serve the Explainer's settings."""
-        reason = None
-        if self.explainer_config.explanation_type is not ExplanationType.model:
-            reason = "it explains the model, so explanation_type must be 'model'"
-        elif self.explainer_config.node_mask_type is not None:
-            reason = "it explains by pairs of nodes, so node_mask_type must be None"
-        elif self.model_config.task_level is not ModelTaskLevel.node:
-            reason = "it explains nodes, so task_level must be 'node'"
-        if reason is not None:
-            _logger.error("ContextExplainer cannot be used like this: %s.", reason)
-        return reason is None
+        needed = {
+            "explanation_type must be 'model'": self.explainer_config.explanation_type is ExplanationType.model,
+            "node_mask_type must be None": self.explainer_config.node_mask_type is None,
+            "task_level must be 'node'": self.model_config.task_level is ModelTaskLevel.node,
+        }
+        for rule in (rule for rule, holds in needed.items() if not holds):
+            _logger.error("ContextExplainer explains nodes by their attention to others: %s.", rule)
+        return all(needed.values())
 
     def _pairs(self, layers: list[AttentionOperator], nodes: Tensor) -> tuple[Tensor, Tensor]:
         """The strongest pairs of the nodes that are neither edges nor the nodes themselves."""
@@ -156,8 +154,5 @@ def _layers(model: torch.nn.Module, x: Tensor, edge_index: Tensor, **kwargs: Any
         for hook in hooks:
             hook.remove()
     if not found:
-        raise NoContextError(
-            f"{type(model).__name__} has no CaGATConv that aggregates, so there is no S to explain it by. Other "
-            "attention is explained by torch_geometric.explain.AttentionExplainer."
-        )
+        raise NoContextError(f"{type(model).__name__} has no CaGATConv that aggregates; use PyG's AttentionExplainer.")
     return found

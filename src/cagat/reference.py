@@ -43,10 +43,8 @@ def dense_adjacency(
         A[i, j] = 1.0 if edge_weight is None else A[i, j] + float(edge_weight[e])
         edge[i, j] = True
     if add_self_loops:
-        for i in range(num_nodes):
-            if not edge[i, i]:
-                A[i, i] = 1.0
-                edge[i, i] = True
+        A.diagonal()[~edge.diagonal()] = 1.0
+        edge.fill_diagonal_(True)
     return A, edge
 
 

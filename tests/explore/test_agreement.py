@@ -19,7 +19,7 @@ def test_shares_of_every_test_node(view, run):
     assert len(view.frame) == len(tests) * 2 * 3
     for layer in explored.layers:
         for done in range(3):
-            rows = layer.after(done).rows(tests).double().numpy()
+            rows = (layer.G, *layer.rounds)[done].rows(tests).double().numpy()
             part = view.frame[(view.frame["layer"] == layer.number) & (view.frame["round"] == done)].set_index("node")
             for row, node in zip(rows, tests.tolist(), strict=True):
                 found = part.loc[explored.names[node]]

@@ -19,7 +19,7 @@ def test_rounds_are_those_of_the_model(run):
     for done in range(3):
         for layer, rows in zip(layers, run.model.attention(*inputs, nodes=nodes, rounds=done), strict=True):
             assert_close(layer.G.rows(nodes), rows.G)
-            assert_close(layer.after(done).rows(nodes), rows.S)
+            assert_close((layer.G, *layer.rounds)[done].rows(nodes), rows.S)
 
 
 def test_gat_has_attention_that_sums_to_one(gat_run):
@@ -60,7 +60,7 @@ def test_rows_are_cut_down_to_what_is_strongest(run, block, monkeypatch):
     found = RowSummary.of(layer, NODES.numpy())
     assert found.others.shape == (2, 4, 3, STRONGEST)
     for done in range(3):
-        rows = layer.after(done).rows(NODES).numpy()
+        rows = (layer.G, *layer.rounds)[done].rows(NODES).numpy()
         for place, row in enumerate(rows):
             edges = slice(found.offsets[place], found.offsets[place + 1])
             neighbours = found.neighbours[edges]

@@ -10,21 +10,21 @@ import yaml
 
 from cagat.errors import ConfigError, nearest
 
-# Where each model is; what it is and how it is trained is in models/NAME.yaml.
+# The class of each model in cagat.models; what it is and how it is trained is in models/NAME.yaml.
 _CLASSES = {
-    "cagat": "cagat.models.cagat:CaGAT",
-    "gat": "cagat.models.gat:GAT",
-    "gatv2": "cagat.models.gat:GATv2",
-    "gcn": "cagat.models.gcn:GCN",
-    "graphsage": "cagat.models.gcn:GraphSAGE",
-    "appnp": "cagat.models.appnp:APPNP",
-    "sgc": "cagat.models.appnp:SGC",
-    "dgi": "cagat.models.dgi:DGI",
-    "cvd-pp": "cagat.models.cvd_pp:CVDPP",
-    "mlp": "cagat.models.mlp:MLP",
-    "logreg": "cagat.models.logreg:LogReg",
-    "labelprop": "cagat.models.labelprop:LabelProp",
-    "labelprop-nl": "cagat.models.labelprop:LabelPropNL",
+    "cagat": "CaGAT",
+    "gat": "GAT",
+    "gatv2": "GATv2",
+    "gcn": "GCN",
+    "graphsage": "GraphSAGE",
+    "appnp": "APPNP",
+    "sgc": "SGC",
+    "dgi": "DGI",
+    "cvd-pp": "CVDPP",
+    "mlp": "MLP",
+    "logreg": "LogReg",
+    "labelprop": "LabelProp",
+    "labelprop-nl": "LabelPropNL",
 }
 
 
@@ -58,8 +58,7 @@ class ModelCard:
     @property
     def network(self) -> type[Any]:
         """The class of the model, a :class:`~cagat.models.NodeClassifier`; only this imports torch."""
-        module, name = _CLASSES[self.name].split(":")
-        network: type[Any] = getattr(import_module(module), name)
+        network: type[Any] = getattr(import_module("cagat.models"), _CLASSES[self.name])
         return network
 
 

@@ -6,9 +6,7 @@ try:
     import pandas  # noqa: F401
     import plotly  # noqa: F401
 except ImportError as error:
-    raise CagatError(
-        f"cagat.explore needs the package {error.name}. Install what it needs with: pip install 'cagat[explore]'"
-    ) from error
+    raise CagatError(f"cagat.explore needs the package {error.name}: pip install 'cagat[explore]'") from error
 
 from cagat.explore.agreement import attention_agreement
 from cagat.explore.explored_run import NoAttentionError

@@ -7,8 +7,9 @@ import pandas as pd
 import plotly.graph_objects as go
 import torch
 
+from cagat.diffusion import AttentionOperator
 from cagat.errors import DatasetError
-from cagat.explore.explored_run import AnyRun, AttentionLayer, ExploredRun, Floats, RowSummary
+from cagat.explore.explored_run import AnyRun, ExploredRun, Floats, RowSummary
 from cagat.explore.view import View, styled
 from cagat.style import GREY, colour
 
@@ -90,24 +91,23 @@ def _layer_frame(run: ExploredRun, rows: RowSummary) -> pd.DataFrame:
     def at_tests(shares: Floats) -> Floats:
         return np.asarray(pd.Series(shares, rows.nodes).reindex(run.tests))
 
+    on_edges = _on_edges(run, rows, rows.on_edges)
     (counted,) = _on_edges(run, rows, np.ones((1, len(rows.neighbours), 1)))
     known = {"node": [run.names[node] for node in run.tests], "layer": rows.layer.number, "counted": at_tests(counted)}
-    frames = [
-        pd.DataFrame(
-            known | {"round": done, "all": _of_all(run, rows.layer, done)[run.tests], "neighbours": at_tests(shares)}
-        )
-        for done, shares in enumerate(_on_edges(run, rows, rows.on_edges))
-    ]
+    frames = []
+    for done, S in enumerate((rows.layer.G, *rows.layer.rounds)):
+        found = {"all": _of_all(run, S)[run.tests], "neighbours": at_tests(on_edges[done])}
+        frames.append(pd.DataFrame(known | {"round": done} | found))
     return pd.concat(frames, ignore_index=True)
 
 
 @torch.no_grad()
-def _of_all(run: ExploredRun, layer: AttentionLayer, done: int) -> Floats:
+def _of_all(run: ExploredRun, S: AttentionOperator) -> Floats:
     """Of each node's row, the share on its own class: S times the classes, one column each, without the rows."""
     labels, columns = torch.from_numpy(run.labels), len(run.classes)
     V = torch.nn.functional.one_hot(torch.where(labels < 0, columns - 1, labels), columns)
-    mass = layer.after(done).matmul(V[:, None, :].to(layer.G.dtype)).double()
-    own = mass.gather(2, labels.clamp(min=0)[:, None, None].expand(-1, layer.G.heads, 1)).squeeze(2)
+    mass = S.matmul(V[:, None, :].to(S.dtype)).double()
+    own = mass.gather(2, labels.clamp(min=0)[:, None, None].expand(-1, S.heads, 1)).squeeze(2)
     return np.asarray((own / mass.sum(dim=2)).mean(dim=1).numpy())
 
 

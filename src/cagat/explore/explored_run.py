@@ -16,7 +16,6 @@ from cagat.diffusion import AttentionOperator, EdgeSupport
 from cagat.errors import CagatError, ConfigError, DatasetError
 from cagat.kernels import CSRGraph
 from cagat.models import GAT, CaGAT
-from cagat.nn import CaGATConv
 from cagat.training import TrainedRun
 from cagat.training.predictions import Predictions
 
@@ -44,48 +43,28 @@ class AttentionLayer(NamedTuple):
     G: EdgeSupport
     rounds: tuple[AttentionOperator, ...]
 
-    def after(self, rounds: int) -> AttentionOperator:
-        """S after so many rounds; after none it is G."""
-        return (self.G, *self.rounds)[rounds]
-
 
 class ExploredRun:
-    """A trained run, its graph and its predictions as arrays, each computed on first use."""
+    """A trained run, its graph and its predictions as arrays; what takes long is computed on first use."""
 
     def __init__(self, run: TrainedRun) -> None:
         self.run = run
+        self.graph: Data = run.problem.graph
+        self.names = list(map(str, self.graph.node_names))
+        self.classes = [*map(str, run.description.classes), "unlabelled"]  # A label of -1 is the last of them.
+        self.labels: Integers = self.graph.y.numpy().astype(np.int64)
+        into = self.graph.edge_index[1].numpy()  # There are no self-loops.
+        self.degrees: Integers = np.bincount(into, minlength=len(self.names)).astype(np.int64)
 
     @classmethod
     def of(cls, run: AnyRun) -> "ExploredRun":
         """From a run or its directory; an explored run is returned as it is."""
-        if isinstance(run, ExploredRun):
-            return run
-        return cls(run if isinstance(run, TrainedRun) else TrainedRun(run))
-
-    @property
-    def graph(self) -> Data:
-        """The graph that the model was trained on."""
-        return self.run.problem.graph
+        return run if isinstance(run, ExploredRun) else cls(opened(run))
 
     @cached_property
     def predictions(self) -> Predictions:
         """The labels of all nodes."""
         return self.run.predict()
-
-    @cached_property
-    def names(self) -> list[str]:
-        """The names of the nodes."""
-        return list(map(str, self.graph.node_names))
-
-    @property
-    def classes(self) -> list[str]:
-        """The names of the classes; label -1 is the last, "unlabelled"."""
-        return [*map(str, self.run.description.classes), "unlabelled"]
-
-    @cached_property
-    def labels(self) -> Integers:
-        """The class of each node, -1 if unknown."""
-        return np.array(self.graph.y.numpy(), dtype=np.int64)
 
     @property
     def predicted(self) -> Integers:
@@ -103,11 +82,6 @@ class ExploredRun:
         return np.flatnonzero((self.parts == PARTS.index("test")) & (self.labels >= 0))
 
     @cached_property
-    def degrees(self) -> Integers:
-        """How many other nodes each node has an edge from."""
-        return np.bincount(self.graph.edge_index[1].numpy(), minlength=len(self.names)).astype(np.int64)
-
-    @cached_property
     def layers(self) -> list[AttentionLayer]:
         """The attention of each layer that aggregates; raises NoAttentionError if there is none."""
         inputs = self.run.inputs(self.graph)
@@ -115,18 +89,15 @@ class ExploredRun:
             return _cagat_layers(self.run.model, *inputs)
         if isinstance(self.run.model, GAT):
             return _gat_layers(self.run.model, *inputs)
-        raise NoAttentionError(
-            f"The model {self.run.description.model} has no attention to look at. Train one that has: cagat train "
-            "--model cagat (or gat, gatv2)."
-        )
+        remedy = "Train one that has: cagat train --model cagat (or gat, gatv2)."
+        raise NoAttentionError(f"The model {self.run.description.model} has no attention to look at. {remedy}")
 
     def layer(self, number: int | None) -> AttentionLayer:
         """The layer with this number, from 1, or the first that aggregates."""
         known = {layer.number: layer for layer in self.layers}
         if number is not None and number not in known:
-            raise ConfigError(
-                f"There is attention in layer {', '.join(map(str, known))}, but layer {number} was asked for."
-            )
+            there = ", ".join(map(str, known))
+            raise ConfigError(f"There is attention in layer {there}, but layer {number} was asked for.")
         return self.layers[0] if number is None else known[number]
 
     def node(self, wanted: str | int) -> int:
@@ -134,13 +105,11 @@ class ExploredRun:
         if isinstance(wanted, str):
             if wanted in self.names:
                 return self.names.index(wanted)
-            raise DatasetError(
-                f"The graph has no node called {wanted!r}; its first ones are called {', '.join(self.names[:3])}."
-            )
+            first = ", ".join(self.names[:3])
+            raise DatasetError(f"The graph has no node called {wanted!r}; its first ones are called {first}.")
         if not 0 <= wanted < len(self.names):
-            raise DatasetError(
-                f"The graph has no node {wanted}: its nodes are numbered from 0 to {len(self.names) - 1}."
-            )
+            last = len(self.names) - 1
+            raise DatasetError(f"The graph has no node {wanted}: its nodes are numbered from 0 to {last}.")
         return int(wanted)
 
     def sample(self, count: int | None = None, wanted: tuple[str, ...] = (), *, tests_only: bool = False) -> Integers:
@@ -159,10 +128,16 @@ class ExploredRun:
         return np.union1d(pool[:count], [self.node(name) for name in wanted]).astype(np.int64)
 
 
+def opened(run: AnyRun) -> TrainedRun:
+    """The trained run, which may be given by its directory."""
+    if isinstance(run, ExploredRun):
+        return run.run
+    return run if isinstance(run, TrainedRun) else TrainedRun(run)
+
+
 def _cagat_layers(model: CaGAT, *inputs: Any) -> list[AttentionLayer]:
     layers = []
     for number, (conv, features) in enumerate(zip(model.convs, model.layer_inputs(*inputs), strict=True), start=1):
-        assert isinstance(conv, CaGATConv)
         if conv.lam == 0:
             continue  # Its attention is multiplied by 0.
         operators = [conv.attention_operators(features, *inputs[1:], rounds=done) for done in range(conv.K + 1)]

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from cagat.errors import ConfigError
-from cagat.explore.explored_run import PARTS, AnyRun, ExploredRun, Floats, RowSummary
+from cagat.explore.explored_run import PARTS, AnyRun, ExploredRun, Floats, RowSummary, opened
 from cagat.explore.view import View, plain, styled
 from cagat.style import BLUE, GREY, ORANGE, colour, symbol
 
@@ -185,7 +185,7 @@ def training_curves(run: AnyRun) -> View | None:
 
     The frame has the columns `epoch`, `loss`, `val_loss` and `val_accuracy`.
     """
-    history = ExploredRun.of(run).run.directory.history()
+    history = opened(run).directory.history()
     if not history:
         return None
     frame = pd.DataFrame(history).rename(columns={"number": "epoch"})

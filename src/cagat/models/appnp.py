@@ -1,13 +1,12 @@
 """Predict, then propagate: APPNP, and SGC, which is its linear case."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from cagat.kernels import CSRGraph, CSRPattern, spmm, spmm_heads
+from cagat.kernels import CSRGraph, spmm, spmm_heads
 from cagat.kernels.row_layout import row_layout
 from cagat.models.gcn import can_be_compiled, gcn_graph
 from cagat.models.mlp import MLP, FeatureLinear, dense_features
@@ -130,9 +129,6 @@ class PersonalizedPageRank(torch.nn.Module):
         return f"K={self.K}, alpha={self.alpha:g}, dropout={self.dropout:g}"
 
 
-_Steps = tuple[int, float, CSRPattern, tuple[Tensor, Tensor], Sequence[Tensor] | None]
-
-
 class _Program(torch.autograd.Function):
     """All steps as compiled passes: on Cora, torch's dispatcher takes as long for a step as its product.
 
@@ -140,41 +136,27 @@ class _Program(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, z: Tensor, steps: _Steps, transpose: bool) -> Tensor:
+    def forward(ctx: Any, z: Tensor, steps: tuple[Any, ...], transpose: bool) -> Tensor:
+        # Imported here, so that importing cagat does not wait for the compiler.
+        from cagat.kernels.row_passes import RowPasses, aggregate
+
         ctx.steps, ctx.transpose = steps, transpose
-        return _propagated(z.detach(), *steps, transpose)
+        K, alpha, pattern, weights, dropped = steps
+        layout = row_layout(1, z.size(1), z.dtype)
+        passes = RowPasses(pattern, weights, layout)
+        start = layout.rows(z.detach()[:, None, :]).contiguous()
+        current, following, other = start, torch.empty_like(start), torch.empty_like(start)
+        # Transposed, every step hands alpha times its gradient to the start, and the first one the rest, too.
+        total = alpha * start
+        for step in reversed(range(K)) if transpose else range(K):
+            add = {"add": start, "scale_add": alpha} if not transpose else {"add": total} if step == 0 else {}
+            values = None if dropped is None else dropped[step]
+            aggregate(passes, current, following, values=values, scale=1 - alpha, transpose=transpose, **add)
+            if transpose and step > 0:
+                total.add_(following, alpha=alpha)
+            current, following, other = following, other, following
+        return layout.features(current)[:, 0]
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         return _Program.apply(grad, ctx.steps, not ctx.transpose), None, None  # type: ignore[no-untyped-call]
-
-
-def _propagated(
-    z: Tensor,
-    K: int,
-    alpha: float,
-    pattern: CSRPattern,
-    weights: tuple[Tensor, Tensor],
-    dropped: Sequence[Tensor] | None,
-    transpose: bool,
-) -> Tensor:
-    # Imported here, so that importing cagat does not wait for the compiler.
-    from cagat.kernels.row_passes import RowPasses, aggregate
-
-    layout = row_layout(1, z.size(1), z.dtype)
-    passes = RowPasses(pattern, weights, layout)
-    start = layout.rows(z[:, None, :]).contiguous()
-    current, following, other = start, torch.empty_like(start), torch.empty_like(start)
-    # Transposed, every step hands alpha times its gradient to the start, and the first one the rest, too.
-    total = alpha * start
-    for step in reversed(range(K)) if transpose else range(K):
-        values = None if dropped is None else dropped[step]
-        if not transpose:
-            aggregate(passes, current, following, values=values, scale=1 - alpha, add=start, scale_add=alpha)
-        elif step > 0:
-            aggregate(passes, current, following, values=values, scale=1 - alpha, transpose=True)
-            total.add_(following, alpha=alpha)
-        else:
-            aggregate(passes, current, following, values=values, scale=1 - alpha, add=total, transpose=True)
-        current, following, other = following, other, following
-    return layout.features(current)[:, 0]

@@ -1,5 +1,6 @@
 """The network of the paper."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
@@ -10,8 +11,7 @@ from cagat.diffusion import is_zero
 from cagat.kernels import CSRGraph
 from cagat.models.mlp import dense_features
 from cagat.models.node_classifier import Features, NodeClassifier, arguments
-from cagat.nn import AttentionRows, CaGATConv, feature_dropout
-from cagat.nn.sparse_features import as_features
+from cagat.nn import Adjacency, AttentionRows, CaGATConv, feature_dropout
 from cagat.nn.validation import require_choice, require_sizes, require_within
 
 
@@ -37,6 +37,7 @@ class CaGAT(NodeClassifier):
             on.
     """
 
+    convs: Sequence[CaGATConv]
     takes_sparse = True
     hyperparameters = arguments(
         "heads", "dropout", "attention_dropout", "propagation", "alpha", "lam", "xi", "support", "affinity",
@@ -66,37 +67,41 @@ class CaGAT(NodeClassifier):
         own = kwargs if propagation == "all" else kwargs | {"lam": 0.0}
         hidden = [CaGATConv(size, hidden_channels, heads, dropout=attention_dropout, **own) for size in sizes[:-1]]
         output = CaGATConv(sizes[-1], out_channels, output_heads, concat=False, dropout=attention_dropout, **kwargs)
-        self.convs = torch.nn.ModuleList([*hidden, output])
+        self.convs = torch.nn.ModuleList([*hidden, output])  # type: ignore[assignment]
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
-        for conv in self._layers():
+        for conv in self.convs:
             conv.reset_parameters()
 
-    def forward(self, x: Features, edge_index: Tensor | CSRGraph, edge_attr: Tensor | None = None) -> Tensor:
+    def forward(self, x: Features, edge_index: Adjacency, edge_attr: Tensor | None = None) -> Tensor:
         """The logits of all nodes."""
-        hidden = self._hidden(x, edge_index, edge_attr)
-        logits: Tensor = self.convs[-1](hidden, edge_index, edge_attr)
+        logits: Tensor = self.convs[-1](self._inputs(x, edge_index, edge_attr)[-1], edge_index, edge_attr)
         return logits
 
-    def embed(self, x: Features, edge_index: Tensor | CSRGraph, edge_attr: Tensor | None = None) -> Tensor:
+    def embed(self, x: Features, edge_index: Adjacency, edge_attr: Tensor | None = None) -> Tensor:
         """The output of the last hidden layer; of a network of one layer, its input."""
-        return dense_features(self._hidden(x, edge_index, edge_attr))
+        return dense_features(self._inputs(x, edge_index, edge_attr)[-1])
 
     def reach(self) -> int | None:
         """How many hops from a node its logits look; ``None`` if the affinity is taken on all pairs of nodes."""
-        hops = [(conv, reach_of(conv)) for conv in self._layers()]
+        hops = [(conv, reach_of(conv)) for conv in self.convs]
         known = [(conv, hop) for conv, hop in hops if hop is not None]
         if len(known) < len(hops):
             return None
-        # At the far end of the first layer that aggregates there are degrees, which depend on one hop more.
+        total = sum(hop for _, hop in known)
+        # The first layer that aggregates divides by the degrees of the farthest nodes that it reaches, as the transpose
+        # of Abar does, and degrees depend on one hop more. On the edges, for a walk, and where features that are fed
+        # back look one hop further, they are degrees of nearer nodes.
         first = next((conv for conv, hop in known if hop > 0), None)
-        return sum(hop for _, hop in known) + int(first is not None and needs_degrees_at_its_end(first))
+        if first is None or first.support == "edges" or first.feedback or first.normalization == "walk":
+            return total
+        return total + (first.K * first.T > 0 and not is_zero(first.coefficients().alpha))
 
     def attention(
         self,
         x: Features,
-        edge_index: Tensor | CSRGraph,
+        edge_index: Adjacency,
         edge_attr: Tensor | None = None,
         *,
         nodes: int | list[int] | Tensor,
@@ -106,73 +111,53 @@ class CaGAT(NodeClassifier):
         inputs = self.layer_inputs(x, edge_index, edge_attr)
         return [
             conv.attention(features, edge_index, edge_attr, nodes=nodes, rounds=rounds)
-            for conv, features in zip(self._layers(), inputs, strict=True)
+            for conv, features in zip(self.convs, inputs, strict=True)
         ]
 
     @torch.no_grad()
-    def layer_inputs(
-        self, x: Features, edge_index: Tensor | CSRGraph, edge_attr: Tensor | None = None
-    ) -> list[Features]:
+    def layer_inputs(self, x: Features, edge_index: Adjacency, edge_attr: Tensor | None = None) -> list[Features]:
         """The features that enter each layer, without dropout and gradients."""
         modes = {module: module.training for module in self.modules()}
         self.eval()
         try:
-            inputs = [as_features(x)]
-            for conv in list(self.convs)[:-1]:
-                inputs.append(F.elu(conv(inputs[-1], edge_index, edge_attr)))
-            return inputs
+            return self._inputs(x, edge_index, edge_attr)
         finally:
             for module, training in modes.items():
                 module.training = training
 
-    def _layers(self) -> list[CaGATConv]:
-        return [conv for conv in self.convs if isinstance(conv, CaGATConv)]
-
-    def _hidden(self, x: Features, edge_index: Tensor | CSRGraph, edge_attr: Tensor | None) -> Features:
-        """The input of the last layer."""
+    def _inputs(self, x: Features, edge_index: Adjacency, edge_attr: Tensor | None) -> list[Features]:
+        """The features that enter each layer."""
         global_rows = edge_index.global_nodes if isinstance(edge_index, CSRGraph) else None
-        x = feature_dropout(x, self.dropout, self.training, global_rows)
-        for conv in list(self.convs)[:-1]:
-            x = feature_dropout(F.elu(conv(x, edge_index, edge_attr)), self.dropout, self.training, global_rows)
-        return x
+        inputs = [feature_dropout(x, self.dropout, self.training, global_rows)]
+        for conv in self.convs[:-1]:
+            hidden = F.elu(conv(inputs[-1], edge_index, edge_attr))
+            inputs.append(feature_dropout(hidden, self.dropout, self.training, global_rows))
+        return inputs
 
 
 def reach_of(conv: CaGATConv) -> int | None:
-    r"""How many hops from a node the features can be that a layer's output there depends on.
+    r"""How many hops from a node a layer's output looks; ``None`` if the affinity is taken on all pairs of nodes.
 
     After :math:`m` steps, :math:`S` holds :math:`\bar{A}^m G (\bar{A}^T)^m`, whose rows reach :math:`2 m + 1` hops. On
     the edges, a step takes in the entries of neighbouring edges, and rows reach :math:`m + 1` hops. Features that enter
     the attention by their affinity, or are fed back, have looked around before.
-
-    Returns:
-        The number of hops, or ``None`` if all nodes see each other, by an affinity on all pairs.
     """
     alpha, lam, xi = conv.coefficients()
     if is_zero(lam):
         return 0
-    has_context, has_affinity = not is_zero(alpha), not is_zero(xi) and conv.T > 0
+    T = conv.T if not is_zero(alpha) else 0  # Without context, S looks no further with more steps.
+    has_affinity = not is_zero(xi) and conv.T > 0
     if has_affinity and conv.affinity == "full" and conv.K > 0:
         return None
     reach = [1]  # H = lam G Z + (1 - lam) Z.
     for k in range(1, conv.K + 1):
-        steps = k * conv.T if has_context else 0
-        own = steps + 1 if conv.support == "edges" else 2 * steps + 1
+        own = (k * T if conv.support == "edges" else 2 * k * T) + 1
         if conv.feedback:
             own += reach[k - 1]
-        if has_affinity:
+        if has_affinity and T > 0:
             # The matrix of round r stands at most (k - r + 1) T hops away, at the ends of its edges.
-            ends = [(k - r + 1) * conv.T if has_context else 1 for r in range(1, k + 1)]
-            rounds = range(1, k + 1) if has_context else (k,)
-            own = max(own, *(ends[r - 1] + reach[r - 1] for r in rounds))
+            own = max(own, *((k - r + 1) * T + reach[r - 1] for r in range(1, k + 1)))
+        elif has_affinity:
+            own = max(own, 1 + reach[k - 1])
         reach.append(own)
     return reach[conv.K]
-
-
-def needs_degrees_at_its_end(conv: CaGATConv) -> bool:
-    r"""Whether a layer divides by the degrees of the farthest nodes that it reaches, as :math:`\bar{A}^T` does.
-
-    On the edges, for a walk, and where features that are fed back look one hop further, they are degrees of nearer
-    nodes.
-    """
-    has_steps = conv.K * conv.T > 0 and not is_zero(conv.coefficients().alpha)
-    return has_steps and conv.support == "full" and not conv.feedback and conv.normalization != "walk"

@@ -56,20 +56,26 @@ class CVDPP(GCN):
         super().__init__(in_channels, hidden_channels, out_channels, dropout)
         self.neighbours = neighbours
         self.batch_size = batch_size
-        self._inputs: tuple[Any, ...] | None = None
+        self._inputs: tuple[Any, ...] = ()
         self._product: tuple[CSRGraph, Tensor]
         self._history: Tensor | None = None
 
     def losses(self, inputs: tuple[Any, ...], train: Labelled) -> Iterator[Tensor]:
         """One loss for each mini-batch of training nodes, in random order."""
-        graph, U = self._preprocess(*inputs)
-        history = self._history_of(U)
+        if [id(one) for one in self._inputs] != [id(one) for one in inputs]:
+            self._inputs, self._product = inputs, _product(*inputs)
+        graph, U = self._product
+        shape = (U.size(0), self.conv1.out_channels)
+        if self._history is None or self._history.shape != shape:
+            self._history = U.new_zeros(shape)
+        history = self._history
         order = torch.randperm(train.nodes.numel(), device=train.nodes.device)
         for batch in torch.split(order, self.batch_size):
             nodes = train.nodes[batch]
             drawn = sample_neighbours(graph.pattern, nodes, self.neighbours)
             seen, place = torch.unique(graph.pattern.col[drawn.entry].long(), return_inverse=True)
-            h, mu = self._hidden(U[seen], dropout=True), self._hidden(U[seen], dropout=False)
+            h = F.relu(self.conv1.lin(U[seen]) + self.conv1.bias)
+            mu = F.relu(F.linear(U[seen], self.conv1.lin.weight) + self.conv1.bias)
             aggregated = self._aggregate(graph, nodes, drawn, h[place], mu[place], history)
             yield F.cross_entropy(self.conv2.lin(aggregated) + self.conv2.bias, train.classes[batch])
             history[seen] = mu.detach()  # Only now, after the trainer's step, as in the authors' code.
@@ -81,11 +87,6 @@ class CVDPP(GCN):
     def load_training_state(self, state: dict[str, Tensor]) -> None:
         """Go on with a history."""
         self._history = state["history"].clone() if "history" in state else None
-
-    def _hidden(self, u: Tensor, dropout: bool) -> Tensor:
-        """The hidden layer of some nodes, from their rows of U."""
-        product = self.conv1.lin(u) if dropout else F.linear(u, self.conv1.lin.weight)
-        return F.relu(product + self.conv1.bias)
 
     def _aggregate(
         self, graph: CSRGraph, nodes: Tensor, drawn: "SampledNeighbours", h: Tensor, mu: Tensor, history: Tensor
@@ -100,22 +101,10 @@ class CVDPP(GCN):
         total = mu.new_zeros(nodes.numel(), mu.size(1))
         return total.index_add(0, row, known).index_add(0, drawn.row, estimate)
 
-    def _preprocess(self, x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> tuple[CSRGraph, Tensor]:
-        """The graph and U = P X, computed in the first epoch and again for other inputs."""
-        inputs = (x, edge_index, edge_attr)
-        if self._inputs is None or any(one is not other for one, other in zip(self._inputs, inputs, strict=True)):
-            self._inputs, self._product = inputs, _product(*inputs)
-        return self._product
-
-    def _history_of(self, U: Tensor) -> Tensor:
-        shape = (U.size(0), self.conv1.out_channels)
-        if self._history is None or self._history.shape != shape:
-            self._history = U.new_zeros(shape)
-        return self._history
-
 
 @torch.no_grad()
-def _product(x: Features, edge_index: Tensor, edge_attr: Tensor | None) -> tuple[CSRGraph, Tensor]:
+def _product(x: Features, edge_index: Tensor, edge_attr: Tensor | None = None) -> tuple[CSRGraph, Tensor]:
+    """The graph and U = P X."""
     rows, columns = as_features(x).shape
     require_memory(
         12 * rows * columns,

@@ -92,12 +92,11 @@ class MeanConvolution(SAGEConv):  # type: ignore[misc]
         """The convolved features; edge weights are not looked at."""
         # Both products take the same dropped features, as in the benchmark's code.
         x = feature_dropout(x, self.dropout, self.training)
-        transformed: Tensor = self.lin_l(x)
+        z: Tensor = self.lin_l(x)
         graph = edge_index
         if not isinstance(graph, CSRGraph):
-            graph = prepare_graph(graph, x.shape[0], dtype=transformed.dtype)
-        mean = spmm(graph.pattern, graph.transition("row", transformed.dtype), transformed)
-        y: Tensor = mean + self.lin_r(x)
+            graph = prepare_graph(graph, x.shape[0], dtype=z.dtype)
+        y: Tensor = spmm(graph.pattern, graph.transition("row", z.dtype), z) + self.lin_r(x)
         length: Tensor = torch.linalg.vector_norm(y, dim=1, keepdim=True)
         return y / length.clamp(min=1)
 

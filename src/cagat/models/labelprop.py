@@ -57,8 +57,7 @@ class LabelProp(NodeClassifier):
         num_nodes = as_features(x).shape[0]
         if self.nodes.numel() and (last := int(self.nodes.max())) >= num_nodes:
             raise ValueError(
-                f"label propagation learned the label of node {last}, but the graph has {num_nodes} nodes; it labels "
-                "only the graph that it was fitted to"
+                f"it has the label of node {last}, but the graph has {num_nodes} nodes; fit it to this graph"
             )
         check_edges(edge_index, num_nodes)
         start = torch.zeros(num_nodes, self.out_channels, device=edge_index.device)

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from cagat.nn import SparseFeatures
+from cagat.nn import Features
 
-Features = Tensor | SparseFeatures
+__all__ = ["Features", "Labelled", "NodeClassifier", "arguments", "weights_of"]
 
 
 class Labelled(NamedTuple):

@@ -1,6 +1,6 @@
 """The CaGAT layer."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from inspect import signature
 from typing import Any, Literal, NamedTuple
 
@@ -10,7 +10,6 @@ from torch_geometric.utils import is_torch_sparse_tensor
 
 from cagat.diffusion import (
     AttentionOperator,
-    Diffused,
     Diffusion,
     EdgeSupport,
     FullSupport,
@@ -26,7 +25,7 @@ from cagat.memory import require_memory
 from cagat.nn import validation
 from cagat.nn.edges import ExplainedMessages, edge_features_with_loops
 from cagat.nn.learnable_coefficients import LearnableCoefficients
-from cagat.nn.sparse_features import SparseFeatures, apply_linear, as_features
+from cagat.nn.sparse_features import Features, apply_linear, as_features
 
 Adjacency = Tensor | CSRGraph
 Attention = tuple[Tensor, Tensor]
@@ -152,7 +151,7 @@ class CaGATConv(ExplainedMessages):
         **kwargs: Any,
     ) -> None:
         if kwargs:
-            validation.check_message_passing(kwargs, signature(CaGATConv).parameters)
+            validation.check_message_passing(kwargs, list(signature(CaGATConv).parameters)[:-1])
         in_channels = validation.checked_input_size("in_channels", in_channels)
         validation.require_sizes(out_channels=out_channels, heads=heads)
         if edge_dim is not None and edge_dim != -1:  # As in PyG, -1 waits for the first features.
@@ -200,7 +199,7 @@ class CaGATConv(ExplainedMessages):
 
     def forward(
         self,
-        x: Tensor | SparseFeatures,
+        x: Features,
         edge_index: Adjacency,
         edge_attr: Tensor | None = None,
         size: tuple[int, int] | None = None,
@@ -216,26 +215,25 @@ class CaGATConv(ExplainedMessages):
             return_attention_weights: Whether to also return the edges and S on them. With context this costs a product
                 for every node; see :meth:`attention` for some nodes only.
         """
-        features = as_features(x)
-        validation.require_square(size, features.shape[0])
-        graph, edge_attr = self._prepare(features, edge_index, edge_attr)
-        Z = self._transform(features)
+        features, graph, edge_attr, Z = self._prepare(x, edge_index, edge_attr)
+        validation.require_square(size, graph.num_nodes)
+        coefficients, p = self.coefficients(), self.dropout if self.training else 0.0
         is_looked_into = self.is_explained or return_attention_weights
         # Whoever looks into the layer must be shown the G that it works with, and dropout would give another one.
-        has_one_G = not (is_looked_into and self.training and self.dropout > 0)
-        out = self._fused(Z, graph) if edge_attr is None and has_one_G else None
-        if is_zero(self.coefficients().lam) and not is_looked_into:
+        is_fused = edge_attr is None and not (is_looked_into and p > 0)
+        is_fused = is_fused and can_attend(Z, graph, coefficients, self.diffusion, p)
+        if is_zero(coefficients.lam) and not is_looked_into:
             out = Z  # Nothing is aggregated, so that attention does not matter.
-        if out is None or is_looked_into:
-            G = self._attend(Z, graph, edge_attr)
-            G = dropout(G, self.dropout, self.training, graph.global_entries)
-        if out is None:
-            out = diffuse_features(Z, G, graph, self.coefficients(), self.diffusion)
+        else:
+            if is_looked_into or not is_fused:
+                G = dropout(self._attend(Z, graph, edge_attr), p, self.training, graph.global_entries)
+            attention = GATAttention(self.att_dst, self.att_src, self.negative_slope, p) if is_fused else G
+            out = diffuse_features(Z, attention, graph, coefficients, self.diffusion)
         if is_looked_into:
-            diffused = self._diffuse(Z, G, graph, self.K)
+            diffused = diffuse(Z, G, graph, coefficients, self.diffusion)
         if self.is_explained:
             change = self.explained_change(diffused.S.on_edges(), diffused.V, graph)
-            out = out + over_channels(self.coefficients().lam) * change
+            out = out + over_channels(coefficients.lam) * change
 
         out = out.flatten(1) if self.concat else out.mean(dim=1)
         if self.res is not None:
@@ -250,7 +248,7 @@ class CaGATConv(ExplainedMessages):
     @torch.no_grad()
     def attention(
         self,
-        x: Tensor | SparseFeatures,
+        x: Features,
         edge_index: Adjacency,
         edge_attr: Tensor | None = None,
         *,
@@ -276,12 +274,7 @@ class CaGATConv(ExplainedMessages):
 
     @torch.no_grad()
     def attention_operators(
-        self,
-        x: Tensor | SparseFeatures,
-        edge_index: Adjacency,
-        edge_attr: Tensor | None = None,
-        *,
-        rounds: int | None = None,
+        self, x: Features, edge_index: Adjacency, edge_attr: Tensor | None = None, *, rounds: int | None = None
     ) -> AttentionOperators:
         """The attention of all nodes as it is in evaluation, known by its products.
 
@@ -290,18 +283,17 @@ class CaGATConv(ExplainedMessages):
         """
         rounds = self.K if rounds is None else rounds
         validation.require_integer("rounds", rounds, 0, self.K)
-        features = as_features(x)
-        graph, edge_attr = self._prepare(features, edge_index, edge_attr)
-        Z = self._transform(features)
+        features, graph, edge_attr, Z = self._prepare(x, edge_index, edge_attr)
         validation.require_finite(Z, features, None, self.parameters())
         G = self._attend(Z, graph, edge_attr)
-        S = self._diffuse(Z, G, graph, rounds).S
+        S = diffuse(Z, G, graph, self.coefficients(), replace(self.diffusion, K=rounds)).S
         return AttentionOperators(EdgeSupport(graph, G), S)
 
     def _prepare(
-        self, x: Tensor | SparseFeatures, edge_index: Adjacency, edge_attr: Tensor | None
-    ) -> tuple[CSRGraph, Tensor | None]:
-        """The prepared graph, and edge features if the layer takes them."""
+        self, x: Features, edge_index: Adjacency, edge_attr: Tensor | None
+    ) -> tuple[Features, CSRGraph, Tensor | None, Tensor]:
+        """The features and the graph, prepared, edge features if the layer takes them, and Z."""
+        x = as_features(x)
         validation.require_fitting("x", x, self.lin.weight, "in_channels")
         validation.check_edges(edge_index, edge_attr, self.edge_dim)
         has_features = self.edge_dim is not None
@@ -321,12 +313,9 @@ class CaGATConv(ExplainedMessages):
             )
         if graph.num_nodes != x.shape[0]:
             raise ValueError(f"the graph has {graph.num_nodes} nodes, but x has {x.shape[0]} rows")
-        return graph, edge_attr if has_features else None
-
-    def _transform(self, x: Tensor | SparseFeatures) -> Tensor:
-        Z = apply_linear(self.lin, x)
         # Under autocast Z may be of lower precision; the diffusion is not worth less than the attention.
-        return Z.view(-1, self.heads, self.out_channels).to(self.att_src.dtype)
+        Z = apply_linear(self.lin, x).view(-1, self.heads, self.out_channels).to(self.att_src.dtype)
+        return x, graph, edge_attr if has_features else None, Z
 
     def _attend(self, Z: Tensor, graph: CSRGraph, edge_attr: Tensor | None) -> Tensor:
         """GAT's attention G at the entries of the graph, Eq. (1)-(2)."""
@@ -335,31 +324,20 @@ class CaGATConv(ExplainedMessages):
         weights = [(att[0, :, :, None] * apart).flatten(0, 1) for att in (self.att_dst, self.att_src)]
         with torch.autocast(Z.device.type, enabled=False):
             dst, src = torch.chunk(Z.flatten(1) @ torch.cat(weights, dim=1), 2, dim=1)
-        edge = None if edge_attr is None else self._edge_logits(graph, edge_attr)
+        edge = None
+        if edge_attr is not None:
+            edge_attr = edge_features_with_loops(graph, edge_attr, self.fill_value)
+            validation.require_fitting("edge_attr", edge_attr, self.lin_edge.weight, "edge_dim")
+            transformed = self.lin_edge(edge_attr).view(-1, self.heads, self.out_channels)
+            edge = graph.merge((transformed * self.att_edge).sum(dim=-1))
         return edge_softmax(graph.pattern, dst, graph.gather_halo(src), edge, self.negative_slope)
 
-    def _fused(self, Z: Tensor, graph: CSRGraph) -> Tensor | None:
-        """The features after all rounds, without G, if there is an operator that makes them."""
-        p, coefficients = self.dropout if self.training else 0.0, self.coefficients()
-        if not can_attend(Z, graph, coefficients, self.diffusion, p):
-            return None
-        attention = GATAttention(self.att_dst, self.att_src, self.negative_slope, p)
-        return diffuse_features(Z, attention, graph, coefficients, self.diffusion)
-
-    def _edge_logits(self, graph: CSRGraph, edge_attr: Tensor) -> Tensor:
-        """What the edge features add to the logits, at the entries of the graph."""
-        edge_attr = edge_features_with_loops(graph, edge_attr, self.fill_value)
-        validation.require_fitting("edge_attr", edge_attr, self.lin_edge.weight, "edge_dim")
-        transformed = self.lin_edge(edge_attr).view(-1, self.heads, self.out_channels)
-        return graph.merge((transformed * self.att_edge).sum(dim=-1))
-
-    def _diffuse(self, Z: Tensor, G: Tensor, graph: CSRGraph, K: int) -> Diffused:
-        return diffuse(Z, G, graph, self.coefficients(), replace(self.diffusion, K=K))
-
     def __repr__(self) -> str:
-        unusual = {**asdict(self.diffusion), "learn_coefficients": self.learn_coefficients}
-        usual = {**asdict(Diffusion(self.K, self.T)), "learn_coefficients": False}
-        extras = "".join(f", {name}={value!r}" for name, value in unusual.items() if value != usual[name])
+        usual = Diffusion(self.K, self.T)
+        switches = {name: value for name, value in vars(self.diffusion).items() if value != getattr(usual, name)}
+        if self.learn_coefficients:
+            switches["learn_coefficients"] = True
+        extras = "".join(f", {name}={value!r}" for name, value in switches.items())
         return (
             f"{type(self).__name__}({self.in_channels}, {self.out_channels}, heads={self.heads}, K={self.K}, "
             f"T={self.T}, alpha={self.alpha:g}, lam={self.lam:g}, xi={self.xi:g}{extras})"

@@ -50,14 +50,9 @@ class ExplainedMessages(GATConv):  # type: ignore[misc]
     # PyG reads this signature and knows unions in their old form only.
     def explain_message(self, inputs: Tensor, dim_size: Optional[int]) -> Tensor:  # noqa: UP045
         """Mask the messages of the given edges; those of added self-loops, which come last, pass."""
-        mask: Tensor | None = self._edge_mask
-        if mask is None:
-            raise ValueError("no edge mask is set; use torch_geometric.explain")
-        if self._apply_sigmoid:
-            mask = mask.sigmoid()
+        mask: Tensor = self._edge_mask.sigmoid() if self._apply_sigmoid else self._edge_mask
         mask = torch.cat([mask, mask.new_ones(inputs.size(0) - mask.size(0))])
-        masked: Tensor = inputs * mask.view(-1, *[1] * (inputs.dim() - 1))
-        return masked
+        return inputs * mask.view(-1, *[1] * (inputs.dim() - 1))
 
 
 def edge_features_with_loops(graph: CSRGraph, edge_attr: Tensor, fill_value: float | Tensor | str) -> Tensor:
@@ -76,10 +71,8 @@ def edge_features_with_loops(graph: CSRGraph, edge_attr: Tensor, fill_value: flo
     if isinstance(fill_value, Tensor):
         ends = zip(reversed(fill_value.shape), (width, graph.num_nodes), strict=False)
         if fill_value.dim() > 2 or any(size not in (1, wanted) for size, wanted in ends):
-            raise ValueError(
-                f"fill_value has shape {tuple(fill_value.shape)}, but edges have {width} features; give it shape "
-                f"({width},)"
-            )
+            shape = tuple(fill_value.shape)
+            raise ValueError(f"fill_value has shape {shape}, but edges have {width} features; give it shape ({width},)")
     given, added = graph.edge_index[:, : graph.num_given], graph.edge_index[1, graph.num_given :]
     is_loop = given[0] == given[1]
     _, filled = add_self_loops(

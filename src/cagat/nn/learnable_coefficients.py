@@ -1,9 +1,9 @@
 """Coefficients that are constants, or learnt for each head."""
 
 import math
+from typing import Any
 
 import torch
-from torch import Tensor
 from torch.nn import Parameter
 from torch.nn import functional as F
 
@@ -18,10 +18,6 @@ class LearnableCoefficients(torch.nn.Module):
     coefficient starts at the value given, and weight decay draws it back there. A coefficient that is given at an end
     of its range is switched off or fully on, and is not learnt.
     """
-
-    alpha_offset: Parameter | None
-    lam_offset: Parameter | None
-    xi_offset: Parameter | None
 
     def __init__(self, alpha: float, lam: float, xi: float, heads: int, learn: bool = False) -> None:
         super().__init__()
@@ -38,13 +34,13 @@ class LearnableCoefficients(torch.nn.Module):
 
     def forward(self) -> Coefficients:
         """The coefficients as they are now: numbers, or tensors of shape ``(heads,)`` where they are learnt."""
-        alpha, lam, xi = self.start
-        xi = xi if self.xi_offset is None else xi * (1 + F.elu(self.xi_offset))
-        return Coefficients(_within_unit(alpha, self.alpha_offset), _within_unit(lam, self.lam_offset), xi)
-
-
-def _within_unit(start: float | Tensor, offset: Tensor | None) -> float | Tensor:
-    if offset is None:
-        return start
-    assert isinstance(start, float)
-    return torch.sigmoid(math.log(start / (1 - start)) + offset)
+        values: dict[str, Any] = {}
+        for name, start in zip(Coefficients._fields, self.start, strict=True):
+            offset = getattr(self, f"{name}_offset")
+            if offset is None:
+                values[name] = start
+            elif name == "xi":
+                values[name] = start * (1 + F.elu(offset))
+            else:
+                values[name] = torch.sigmoid(math.log(start / (1 - start)) + offset)
+        return Coefficients(**values)

@@ -96,11 +96,7 @@ class SparseFeatures:
 
 
 def _in_strips(pattern: CSRPattern) -> CSRPattern:
-    """The features of every strip of nodes as columns of their own.
-
-    The transpose of this, by which the gradient is computed, goes through one strip after the other, and not for each
-    feature through all nodes. Multiplied with as many copies of the weights it gives the same product.
-    """
+    """The features of every strip of nodes as columns of their own, so that the gradient goes strip by strip."""
     # Copies of weights must stay cheap beside the products with the entries themselves.
     strips = min(-(-pattern.num_rows // _STRIP), pattern.num_entries // max(1, 8 * pattern.num_cols))
     if strips <= 1:
@@ -110,7 +106,10 @@ def _in_strips(pattern: CSRPattern) -> CSRPattern:
     return CSRPattern.from_sorted(row, col, pattern.num_rows, strips * pattern.num_cols)
 
 
-def as_features(x: Tensor | SparseFeatures) -> Tensor | SparseFeatures:
+Features = Tensor | SparseFeatures
+
+
+def as_features(x: Features) -> Features:
     """Check node features, and prepare them if they are sparse."""
     if isinstance(x, SparseFeatures):
         return x
@@ -122,9 +121,7 @@ def as_features(x: Tensor | SparseFeatures) -> Tensor | SparseFeatures:
     return SparseFeatures.from_tensor(x) if is_torch_sparse_tensor(x) else x
 
 
-def feature_dropout(
-    x: Tensor | SparseFeatures, p: float, training: bool, global_rows: Tensor | None = None
-) -> Tensor | SparseFeatures:
+def feature_dropout(x: Features, p: float, training: bool, global_rows: Tensor | None = None) -> Features:
     """As :func:`cagat.kernels.dropout`; of sparse features, which know their rows, only what is not zero is dropped."""
     features = as_features(x)
     if isinstance(features, SparseFeatures):
@@ -132,7 +129,7 @@ def feature_dropout(
     return dropout(features, p, training, global_rows)
 
 
-def apply_linear(layer: Any, x: Tensor | SparseFeatures) -> Tensor:
+def apply_linear(layer: Any, x: Features) -> Tensor:
     """What PyG's ``Linear`` without bias makes of features that may be sparse."""
     if isinstance(x, SparseFeatures):
         if isinstance(layer.weight, UninitializedParameter):

@@ -1,6 +1,5 @@
 """What layers must be made with and called with, and why a result is not finite."""
 
-import difflib
 import math
 import numbers
 from collections.abc import Iterable
@@ -11,10 +10,10 @@ import torch
 from torch import Tensor
 from torch.nn.parameter import UninitializedParameter
 
-from cagat.errors import NonFiniteError
+from cagat.errors import NonFiniteError, nearest
 from cagat.kernels import CSRGraph
 from cagat.kernels.validation import require_dense, require_tensor
-from cagat.nn.sparse_features import NOT_BIPARTITE, SparseFeatures
+from cagat.nn.sparse_features import NOT_BIPARTITE, Features, SparseFeatures
 from cagat.settings import SETTINGS
 
 LARGEST = 1e30
@@ -29,12 +28,10 @@ _MESSAGE_PASSING = {"aggr": "add", "flow": "source_to_target", "decomposed_layer
 
 def check_message_passing(given: dict[str, Any], own: Iterable[str]) -> None:
     """Raise unless arguments that a layer does not know are PyG's, with the values that hold anyway."""
-    known = [*(name for name in own if name != "kwargs"), *_MESSAGE_PASSING]
+    known = [*own, *_MESSAGE_PASSING]
     for name, value in given.items():
         if name not in _MESSAGE_PASSING:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(known)}"
-            raise TypeError(f"the layer has no argument {name!r}; {hint}")
+            raise TypeError(f"the layer has no argument {name!r}.{nearest(name, known)}")
         if value != _MESSAGE_PASSING[name]:
             raise ValueError(f"{name}={value!r} is not supported: CaGAT sums over all edges into a node")
 
@@ -83,9 +80,7 @@ def checked_input_size(name: str, value: int) -> int:
     if not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be one number, got {value!r:.80}: {NOT_BIPARTITE}")
     if isinstance(value, bool) or (value < 1 and value != -1):
-        raise ValueError(
-            f"{name} must be an integer of at least 1, or -1 to take it from the first input, got {_shown(value)}"
-        )
+        raise ValueError(f"{name} must be an integer of at least 1, or -1 to take it from x, got {_shown(value)}")
     require_integer(name, value, -1)
     return int(value)  # PyG takes any other kind of integer for the sizes of two sets of nodes.
 
@@ -126,30 +121,23 @@ def _shown(value: Any) -> str:
     return f"{value!r:.80}"
 
 
-def require_fitting(name: str, features: Tensor | SparseFeatures, weight: Tensor, size_name: str) -> None:
+def require_fitting(name: str, features: Features, weight: Tensor, size_name: str) -> None:
     """Raise unless features have the dtype and the width of the weights, whose width the argument ``size_name`` set."""
     dtype = features.values.dtype if isinstance(features, SparseFeatures) else features.dtype
     # Autocast converts what a product takes, but no double precision.
     converted = torch.is_autocast_enabled(weight.device.type) and dtype.is_floating_point and dtype != torch.float64
     if dtype != weight.dtype and not converted:
-        raise TypeError(
-            f"{name} is of type {dtype}, but the layer of type {weight.dtype}; convert with {name}.to({weight.dtype})"
-        )
+        raise TypeError(f"{name} is {dtype}, but the layer is {weight.dtype}; convert with {name}.to({weight.dtype})")
     width = features.shape[1]
     if not isinstance(weight, UninitializedParameter) and width != weight.size(1):
-        raise ValueError(
-            f"{name} has {width} features per row, but the layer was made for {weight.size(1)}; give as many, or make "
-            f"it with {size_name}={width}"
-        )
+        raise ValueError(f"{name} has {width} features, but the layer takes {weight.size(1)}; set {size_name}={width}")
 
 
 def check_edges(edge_index: object, edge_attr: object, edge_dim: int | None) -> None:
     """Raise unless edges are a tensor or a prepared graph, with features or weights as the layer takes them."""
     if not isinstance(edge_index, (Tensor, CSRGraph)):
-        raise TypeError(
-            "edge_index must be a tensor of shape (2, number of edges), a sparse tensor or a CSRGraph, got a "
-            f"{type(edge_index).__name__}; convert with torch.as_tensor(edge_index)"
-        )
+        got = f"got a {type(edge_index).__name__}; convert with torch.as_tensor(edge_index)"
+        raise TypeError(f"edge_index must be a tensor, dense or sparse, or a CSRGraph, {got}")
     if isinstance(edge_index, Tensor):
         require_tensor("edge_index", edge_index)
     if edge_attr is None:
@@ -159,14 +147,10 @@ def check_edges(edge_index: object, edge_attr: object, edge_dim: int | None) -> 
     if edge_attr.is_complex():
         raise TypeError(f"edge_attr must be real, got {edge_attr.dtype}; pass edge_attr.real or edge_attr.abs()")
     if edge_attr.dim() not in (1, 2):
-        raise ValueError(
-            f"edge_attr must have shape (number of edges,) or (number of edges, features), got {tuple(edge_attr.shape)}"
-        )
+        raise ValueError(f"edge_attr must have shape (edges,) or (edges, features), got {tuple(edge_attr.shape)}")
     if edge_dim is None and edge_attr.dim() > 1 and edge_attr.size(1) > 1:
-        raise ValueError(
-            f"edge_attr has {edge_attr.size(1)} features per edge, but the layer was made without edge features; "
-            f"pass edge_dim={edge_attr.size(1)} to it"
-        )
+        width = edge_attr.size(1)
+        raise ValueError(f"edge_attr has {width} features, but the layer takes none; make it with edge_dim={width}")
     if edge_dim is None and isinstance(edge_index, CSRGraph):
         raise ValueError("a prepared graph has its own weights; give edge_weight to CSRGraph.from_edge_index")
 
@@ -182,9 +166,7 @@ def chosen_nodes(nodes: int | list[int] | Tensor, graph: CSRGraph) -> Tensor:
     try:
         chosen = torch.as_tensor(nodes, device=graph.device)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise TypeError(
-            f"nodes must be a number, numbers or a mask, got {nodes!r:.80}; pass a list or tensor"
-        ) from error
+        raise TypeError(f"nodes must be numbers or a mask, got {nodes!r:.80}; pass a list or tensor") from error
     if chosen.numel() == 0:
         return torch.empty(0, dtype=torch.long, device=graph.device)
     if chosen.dtype == torch.bool:
@@ -200,9 +182,7 @@ def chosen_nodes(nodes: int | list[int] | Tensor, graph: CSRGraph) -> Tensor:
     return chosen
 
 
-def require_finite(
-    result: Tensor, x: Tensor | SparseFeatures, edge_attr: Tensor | None, weights: Iterable[Tensor]
-) -> None:
+def require_finite(result: Tensor, x: Features, edge_attr: Tensor | None, weights: Iterable[Tensor]) -> None:
     """Raise if a result is infinite or not a number and the features are to blame.
 
     One sum, which costs next to nothing, tells whether the reason must be looked for. Weights that are not finite are
@@ -222,10 +202,8 @@ def require_finite(
         for name, given in (("x", values), ("edge_attr", edge_attr)):
             wrong = 0 if given is None else int((~given.isfinite()).sum())
             if wrong:
-                raise NonFiniteError(
-                    f"{name} holds {wrong} values that are NaN or infinite; fill or remove them, for instance with "
-                    f"torch.nan_to_num({name})"
-                )
+                remedy = f"fill or remove them, for instance with torch.nan_to_num({name})"
+                raise NonFiniteError(f"{name} holds {wrong} values that are NaN or infinite; {remedy}")
         if all(weight.isfinite().all() for weight in weights):
             largest = float(values.abs().max())
             raise NonFiniteError(

@@ -1,22 +1,18 @@
 (function () {
 "use strict";
-const data = JSON.parse(document.getElementById("data").textContent);
 const $ = id => document.getElementById(id);
-
-function unpacked(field) {
+// Arrays come as base64 of whole numbers and a scale.
+const data = JSON.parse($("data").textContent, (_, field) => {
+  if (typeof field?.kind !== "string") return field;
   const bytes = Uint8Array.from(atob(field.data), letter => letter.charCodeAt(0));
   const whole = new window[field.kind + "Array"](bytes.buffer);
   return field.scale === 1 ? whole : Float32Array.from(whole, value => value * field.scale);
-}
+});
+const {x: X, y: Y, label, predicted, probability, part, degree, shown, offsets, neighbours, layers} = data;
 
 // Plotly takes tags for markup; names from files are shown as they are.
 const plain = text => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 const short = (text, length = 14) => text.length <= length ? text : text.slice(0, length - 1) + "…";
-const X = unpacked(data.x), Y = unpacked(data.y), label = unpacked(data.label), predicted = unpacked(data.predicted);
-const probability = unpacked(data.probability), part = unpacked(data.part), degree = unpacked(data.degree);
-const shown = unpacked(data.shown), offsets = unpacked(data.offsets), neighbours = unpacked(data.neighbours);
-const layers = data.layers.map(layer => ({...layer, onEdges: unpacked(layer.onEdges), others: unpacked(layer.others),
-  otherValues: unpacked(layer.otherValues)}));
 const count = data.names.length, unlabelled = data.classes.length - 1;
 const placeOf = new Map(Array.from(shown, (node, place) => [node, place]));
 const numberOf = new Map(data.names.map((name, node) => [name, node]));
@@ -116,13 +112,9 @@ function drawFacts() {
 // The rows of the table: the neighbours, then the strongest pairs without an edge of this head and round.
 function pairs() {
   const place = placeOf.get(state.node), layer = layers[state.layer], heads = layer.heads, found = [];
-  const entries = neighbours.length, mean = state.head === heads;
   const value = (round, entry) => {
-    const start = (round * entries + entry) * heads;
-    if (!mean) return layer.onEdges[start + state.head];
-    let sum = 0;
-    for (let head = 0; head < heads; head++) sum += layer.onEdges[start + head];
-    return sum / heads;
+    const start = (round * neighbours.length + entry) * heads, all = layer.onEdges.subarray(start, start + heads);
+    return state.head === heads ? all.reduce((sum, one) => sum + one) / heads : all[state.head];
   };
   for (let entry = offsets[place]; entry < offsets[place + 1]; entry++)
     found.push({node: neighbours[entry], edge: true, G: value(0, entry), S: value(state.round, entry)});
