@@ -102,8 +102,15 @@ class ContextExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         source, sink = edge_index[:, around]
         edge_mask = torch.zeros(edge_index.size(1), dtype=layers[0].dtype, device=edge_index.device)
         edge_mask[around] = self._reduced([S.at(sink, source) for S in layers])
-        context_index, context_weight = self._pairs(layers, nodes)
-        return Explanation(edge_mask=edge_mask, context_index=context_index, context_weight=context_weight)
+        rows = self._reduced([S.rows(nodes) for S in layers])
+        # Of the pairs, those that are edges and the nodes themselves do not count.
+        pattern = layers[0].graph.pattern
+        place, entries = pattern.entries_of(nodes)
+        rows[place, pattern.col[entries].long()] = 0
+        rows.scatter_(1, nodes[:, None], 0)
+        weights, sources = rows.topk(min(self.pairs, rows.size(1)), dim=1)
+        pairs = torch.stack([sources, nodes[:, None].expand_as(sources)])[:, weights > 0]
+        return Explanation(edge_mask=edge_mask, context_index=pairs, context_weight=weights[weights > 0])
 
     def supports(self) -> bool:
         """Whether this algorithm can serve the Explainer's settings."""
@@ -115,18 +122,6 @@ class ContextExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         for rule in (rule for rule, holds in needed.items() if not holds):
             _logger.error("ContextExplainer explains nodes by their attention to others: %s.", rule)
         return all(needed.values())
-
-    def _pairs(self, layers: list[AttentionOperator], nodes: Tensor) -> tuple[Tensor, Tensor]:
-        """The strongest pairs of the nodes that are neither edges nor the nodes themselves."""
-        rows = self._reduced([S.rows(nodes) for S in layers])
-        pattern = layers[0].graph.pattern
-        place, entries = pattern.entries_of(nodes)
-        rows[place, pattern.col[entries].long()] = 0
-        rows.scatter_(1, nodes[:, None], 0)
-        weights, sources = rows.topk(min(self.pairs, rows.size(1)), dim=1)
-        some = weights > 0
-        targets = nodes[:, None].expand_as(sources)
-        return torch.stack([sources[some], targets[some]]), weights[some]
 
     def _reduced(self, values: list[Tensor]) -> Tensor:
         """One number for all heads, which are dimension 1, and layers."""

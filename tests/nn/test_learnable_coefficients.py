@@ -3,7 +3,7 @@ import torch
 from torch.testing import assert_close
 
 from cagat import CaGATConv
-from cagat.nn.learnable_coefficients import LearnableCoefficients
+from cagat.nn.cagat_conv import LearnableCoefficients
 
 
 def test_start_at_the_given_values_for_each_head():

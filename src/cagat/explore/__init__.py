@@ -9,11 +9,10 @@ except ImportError as error:
     raise CagatError(f"cagat.explore needs the package {error.name}: pip install 'cagat[explore]'") from error
 
 from cagat.explore.agreement import attention_agreement
-from cagat.explore.explored_run import NoAttentionError
+from cagat.explore.explored_run import NoAttentionError, View
 from cagat.explore.explorer_page import write_page
 from cagat.explore.neighbourhood import neighbourhood
 from cagat.explore.overview import confusion, embedding, entropy, training_curves
-from cagat.explore.view import View
 
 __all__ = [
     "NoAttentionError",

@@ -9,8 +9,7 @@ import torch
 
 from cagat.diffusion import AttentionOperator
 from cagat.errors import DatasetError
-from cagat.explore.explored_run import AnyRun, ExploredRun, Floats, RowSummary
-from cagat.explore.view import View, styled
+from cagat.explore.explored_run import AnyRun, ExploredRun, Floats, RowSummary, View, styled
 from cagat.style import GREY, colour
 
 CAPTION = "If context helps, the solid lines rise from G to S, and lie above the dotted one."

@@ -1,12 +1,16 @@
-"""A trained run with what several views of it share: its nodes as arrays, and its attention."""
+"""What all views share: the run that they look at, its attention, and the form of a picture with its numbers."""
 
+import html
 import math
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple, Union
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
+import plotly.graph_objects as go
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -30,6 +34,9 @@ STRONGEST = 6
 """How many pairs that are not edges are shown of a row."""
 
 _BLOCK_NUMBERS = 2**24
+
+plain = partial(html.escape, quote=False)
+"""Text that plotly shows as it is, although it takes tags for markup."""
 
 
 class NoAttentionError(CagatError):
@@ -212,3 +219,42 @@ def _summary(rows: Tensor, place: Tensor, neighbours: Tensor) -> tuple[Tensor, T
     values, found = columns.topk(min(STRONGEST, rows.size(2)), dim=-1)
     others = torch.where(values > 0, found, -1)
     return rows[place, :, neighbours], bits, others.transpose(0, 1), values.clamp(min=0).transpose(0, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What a function of :mod:`cagat.explore` returns; Jupyter shows it as its picture.
+
+    Attributes:
+        figure: The picture.
+        frame: The numbers.
+        caption: A sentence that says what to see.
+        details: What exactly is counted, where that takes more than a sentence.
+    """
+
+    figure: go.Figure
+    frame: pd.DataFrame
+    caption: str
+    details: str = ""
+
+    def _repr_html_(self) -> str:
+        """For Jupyter: with plotly in it, so that no network is needed."""
+        return str(self.figure.to_html(full_html=False, include_plotlyjs=True))
+
+
+def styled(figure: go.Figure, *, x: str = "", y: str = "", height: int = 380) -> go.Figure:
+    """The figure in the style that all share."""
+    axis = {"gridcolor": "#e6e8ec", "zeroline": False, "linecolor": "#9aa2ad", "ticks": "outside", "automargin": True}
+    figure.update_layout(
+        template="none",
+        height=height,
+        margin={"l": 56, "r": 12, "t": 12, "b": 48},
+        font={"family": 'system-ui, "Segoe UI", "Liberation Sans", sans-serif', "size": 13, "color": "#222"},
+        paper_bgcolor="#fff",
+        plot_bgcolor="#fff",
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "xanchor": "left"},
+        hoverlabel={"align": "left"},
+    )
+    figure.update_xaxes(title_text=x, **axis)
+    figure.update_yaxes(title_text=y, **axis)
+    return figure

@@ -15,9 +15,8 @@ from plotly.offline import get_plotlyjs
 
 from cagat.diffusion import Coefficients
 from cagat.explore.agreement import agreement_view
-from cagat.explore.explored_run import STRONGEST, AnyRun, ExploredRun, Integers, NoAttentionError, RowSummary
+from cagat.explore.explored_run import STRONGEST, AnyRun, ExploredRun, Integers, NoAttentionError, RowSummary, View
 from cagat.explore.overview import confusion, entropy_view, node_frame, training_curves
-from cagat.explore.view import View
 from cagat.files import atomic_write
 from cagat.nn import CaGATConv
 from cagat.style import SERIES, SYMBOLS, page, source_line
@@ -148,7 +147,13 @@ def _figures(run: ExploredRun, rows: list[RowSummary]) -> list[tuple[str, str, V
 
 def _body(run: ExploredRun, data: dict[str, Any], figures: list[tuple[str, str, View]], command: str) -> str:
     facts = "".join(f"<li>{html.escape(name)} <b>{html.escape(value)}</b></li>" for name, value in _facts(run))
-    cards = "\n".join(_card(*figure) for figure in figures)
+    cards = "\n".join(
+        f'<section class="card"><h2>{html.escape(heading)}</h2><p class="soft">{html.escape(view.caption)}</p>'
+        f'<div id="{name}" class="figure" role="img" aria-label="{html.escape(heading)}"></div>'
+        + f"<details><summary>What is counted</summary>{html.escape(view.details)}</details>" * bool(view.details)
+        + "</section>"
+        for name, heading, view in figures
+    )
     source = html.escape(source_line(command or "cagat.explore.write_page").replace("`", ""))
     # JSON without "<" cannot end the element it stands in.
     text = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
@@ -157,15 +162,6 @@ def _body(run: ExploredRun, data: dict[str, Any], figures: list[tuple[str, str, 
         f"<footer><p>{source} This file needs no other, and no network.</p></footer>\n"
         f'<script type="application/json" id="data">{text}</script>\n'
         f"<script>{get_plotlyjs()}</script>\n<script>{_resource('explorer.js')}</script>"
-    )
-
-
-def _card(name: str, heading: str, view: View) -> str:
-    counted = f"<details><summary>What is counted</summary>{html.escape(view.details)}</details>"
-    details = counted if view.details else ""
-    return (
-        f'<section class="card"><h2>{html.escape(heading)}</h2><p class="soft">{html.escape(view.caption)}</p>'
-        f'<div id="{name}" class="figure" role="img" aria-label="{html.escape(heading)}"></div>{details}</section>'
     )
 
 

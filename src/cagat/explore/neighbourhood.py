@@ -5,8 +5,7 @@ import pandas as pd
 from plotly.subplots import make_subplots
 
 from cagat.errors import ConfigError
-from cagat.explore.explored_run import AnyRun, AttentionLayer, ExploredRun, RowSummary
-from cagat.explore.view import View, plain, styled
+from cagat.explore.explored_run import AnyRun, AttentionLayer, ExploredRun, RowSummary, View, plain, styled
 from cagat.style import colour, symbol
 
 DRAWN = 24
@@ -108,6 +107,4 @@ def _view(run: ExploredRun, frame: pd.DataFrame, name: str, titles: dict[str, st
         f"The thicker the line, the more {name} attends to the node; dotted lines and hollow marks are pairs "
         "without an edge, which only S reaches. Colours and shapes are classes."
     )
-    if "S" in titles:
-        caption += " Rows of S need not sum to 1."
-    return View(figure, frame, caption)
+    return View(figure, frame, caption + (" Rows of S need not sum to 1." if "S" in titles else ""))

@@ -8,8 +8,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from cagat.errors import ConfigError
-from cagat.explore.explored_run import PARTS, AnyRun, ExploredRun, Floats, RowSummary, opened
-from cagat.explore.view import View, plain, styled
+from cagat.explore.explored_run import PARTS, AnyRun, ExploredRun, Floats, RowSummary, View, opened, plain, styled
 from cagat.style import BLUE, GREY, ORANGE, colour, symbol
 
 COLOURINGS = ("class", "predicted", "right", "split")

@@ -10,7 +10,8 @@ from cagat.kernels import CSRGraph, spmm, spmm_heads
 from cagat.kernels.row_layout import row_layout
 from cagat.models.gcn import can_be_compiled, gcn_graph
 from cagat.models.mlp import MLP, FeatureLinear, dense_features
-from cagat.models.node_classifier import Features, NodeClassifier, arguments
+from cagat.models.node_classifier import NodeClassifier, arguments
+from cagat.nn import Features
 
 
 class APPNP(MLP):
@@ -100,9 +101,7 @@ class PersonalizedPageRank(torch.nn.Module):
 
     def __init__(self, K: int, alpha: float, dropout: float = 0.0) -> None:
         super().__init__()
-        self.K = K
-        self.alpha = alpha
-        self.dropout = dropout
+        self.K, self.alpha, self.dropout = K, alpha, dropout
 
     def forward(self, z: Tensor, edge_index: Tensor | CSRGraph, edge_weight: Tensor | None = None) -> Tensor:
         """The propagated predictions."""

@@ -10,8 +10,8 @@ from torch.nn import functional as F
 from cagat.diffusion import is_zero
 from cagat.kernels import CSRGraph
 from cagat.models.mlp import dense_features
-from cagat.models.node_classifier import Features, NodeClassifier, arguments
-from cagat.nn import Adjacency, AttentionRows, CaGATConv, feature_dropout
+from cagat.models.node_classifier import NodeClassifier, arguments
+from cagat.nn import Adjacency, AttentionRows, CaGATConv, Features, feature_dropout
 from cagat.nn.validation import require_choice, require_sizes, require_within
 
 

@@ -11,8 +11,8 @@ from cagat.kernels import CSRGraph, CSRPattern, spmm
 from cagat.memory import require_memory
 from cagat.models.gcn import GCN, gcn_graph
 from cagat.models.mlp import dense_features
-from cagat.models.node_classifier import Features, Labelled, arguments
-from cagat.nn.sparse_features import as_features
+from cagat.models.node_classifier import Labelled, arguments
+from cagat.nn import Features, as_features
 
 
 class CVDPP(GCN):
@@ -54,8 +54,7 @@ class CVDPP(GCN):
         batch_size: int = 1000,
     ) -> None:
         super().__init__(in_channels, hidden_channels, out_channels, dropout)
-        self.neighbours = neighbours
-        self.batch_size = batch_size
+        self.neighbours, self.batch_size = neighbours, batch_size
         self._inputs: tuple[Any, ...] = ()
         self._product: tuple[CSRGraph, Tensor]
         self._history: Tensor | None = None

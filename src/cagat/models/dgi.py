@@ -10,7 +10,8 @@ from torch_geometric.nn import DeepGraphInfomax
 
 from cagat.models.gcn import can_be_compiled, gcn_graph, propagate
 from cagat.models.mlp import FeatureLinear
-from cagat.models.node_classifier import Features, Labelled, NodeClassifier, arguments
+from cagat.models.node_classifier import Labelled, NodeClassifier, arguments
+from cagat.nn import Features
 from cagat.nn.validation import require_sizes
 
 

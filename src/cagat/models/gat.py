@@ -10,9 +10,8 @@ from torch_geometric.utils import is_torch_sparse_tensor
 
 from cagat.kernels import dropout
 from cagat.kernels.validation import check_edges, require_dense, require_tensor
-from cagat.models.node_classifier import Features, NodeClassifier, arguments, weights_of
-from cagat.nn import CaGATConv, feature_dropout
-from cagat.nn.sparse_features import as_features
+from cagat.models.node_classifier import NodeClassifier, arguments, weights_of
+from cagat.nn import CaGATConv, Features, as_features, feature_dropout
 from cagat.nn.validation import checked_input_size, require_finite, require_fitting, require_sizes
 
 

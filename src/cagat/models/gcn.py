@@ -10,8 +10,8 @@ from torch_geometric.nn import GCNConv, MessagePassing, SAGEConv
 from cagat.kernels import CSRGraph, prepare_graph, spmm
 from cagat.kernels.operators import has_kernel, is_traced
 from cagat.models.mlp import FeatureLinear
-from cagat.models.node_classifier import Features, NodeClassifier, arguments
-from cagat.nn import feature_dropout
+from cagat.models.node_classifier import NodeClassifier, arguments
+from cagat.nn import Features, feature_dropout
 from cagat.nn.validation import require_sizes
 
 

@@ -10,7 +10,7 @@ from torch_geometric.utils import remove_self_loops
 
 from cagat.kernels.validation import check_edges, checked_weight
 from cagat.models.node_classifier import Labelled, NodeClassifier, arguments
-from cagat.nn.sparse_features import as_features
+from cagat.nn import as_features
 from cagat.nn.validation import require_sizes
 
 

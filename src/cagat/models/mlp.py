@@ -7,9 +7,8 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch_geometric.nn import Linear
 
-from cagat.models.node_classifier import Features, Labelled, NodeClassifier, arguments, weights_of
-from cagat.nn import SparseFeatures, feature_dropout
-from cagat.nn.sparse_features import as_features
+from cagat.models.node_classifier import Labelled, NodeClassifier, arguments, weights_of
+from cagat.nn import Features, SparseFeatures, as_features, feature_dropout
 from cagat.nn.validation import require_finite, require_fitting, require_sizes
 
 # What the logit of a class is lowered by that no training node has: its probability is as good as 0, yet its

@@ -7,10 +7,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from cagat.nn import Features
-
-__all__ = ["Features", "Labelled", "NodeClassifier", "arguments", "weights_of"]
-
 
 class Labelled(NamedTuple):
     """Nodes whose class may be looked at."""
@@ -82,8 +78,7 @@ class NodeClassifier(torch.nn.Module):
     def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
         """What Adam optimises, and with which weight decay."""
         decaying = list(self.decaying())
-        chosen = {id(parameter) for parameter in decaying}
-        rest = [parameter for parameter in self.parameters() if id(parameter) not in chosen]
+        rest = [parameter for parameter in self.parameters() if parameter not in set(decaying)]
         groups = [(decaying, weight_decay), (rest, 0.0)]
         return [{"params": parameters, "weight_decay": decay} for parameters, decay in groups if parameters]
 

@@ -1,15 +1,18 @@
-"""The CaGAT layer."""
+"""The CaGAT layer and its coefficients."""
 
+import math
 from dataclasses import replace
 from inspect import signature
 from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 from torch_geometric.utils import is_torch_sparse_tensor
 
 from cagat.diffusion import (
     AttentionOperator,
+    Coefficients,
     Diffusion,
     EdgeSupport,
     FullSupport,
@@ -24,7 +27,6 @@ from cagat.kernels import CSRGraph, dropout, edge_softmax, prepare_graph
 from cagat.memory import require_memory
 from cagat.nn import validation
 from cagat.nn.edges import ExplainedMessages, edge_features_with_loops
-from cagat.nn.learnable_coefficients import LearnableCoefficients
 from cagat.nn.sparse_features import Features, apply_linear, as_features
 
 Adjacency = Tensor | CSRGraph
@@ -55,6 +57,42 @@ class AttentionOperators(NamedTuple):
 
     G: EdgeSupport
     S: FullSupport | EdgeSupport
+
+
+class LearnableCoefficients(torch.nn.Module):
+    r"""The coefficients :math:`\alpha, \lambda \in [0, 1]` and :math:`\xi \ge 0`, fixed, or one per head and learnt.
+
+    A learnt coefficient is kept in its range by its form, :math:`\sigma(\sigma^{-1}(\alpha_0) + o)` and
+    :math:`\xi_0 (1 + \mathrm{elu}(o))`, where the offset :math:`o` is what is learnt. It starts at zero, so that the
+    coefficient starts at the value given, and weight decay draws it back there. A coefficient that is given at an end
+    of its range is switched off or fully on, and is not learnt.
+    """
+
+    def __init__(self, alpha: float, lam: float, xi: float, heads: int, learn: bool = False) -> None:
+        super().__init__()
+        self.start = Coefficients(float(alpha), float(lam), float(xi))
+        for name, value, end in (("alpha", alpha, 1), ("lam", lam, 1), ("xi", xi, math.inf)):
+            learnt = learn and 0 < value < end
+            self.register_parameter(f"{name}_offset", torch.nn.Parameter(torch.empty(heads)) if learnt else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Go back to the values given."""
+        for offset in self.parameters():
+            torch.nn.init.zeros_(offset)
+
+    def forward(self) -> Coefficients:
+        """The coefficients as they are now: numbers, or tensors of shape ``(heads,)`` where they are learnt."""
+        values: dict[str, Any] = {}
+        for name, start in zip(Coefficients._fields, self.start, strict=True):
+            offset = getattr(self, f"{name}_offset")
+            if offset is None:
+                values[name] = start
+            elif name == "xi":
+                values[name] = start * (1 + F.elu(offset))
+            else:
+                values[name] = torch.sigmoid(math.log(start / (1 - start)) + offset)
+        return Coefficients(**values)
 
 
 class CaGATConv(ExplainedMessages):
@@ -156,8 +194,7 @@ class CaGATConv(ExplainedMessages):
         validation.require_sizes(out_channels=out_channels, heads=heads)
         if edge_dim is not None and edge_dim != -1:  # As in PyG, -1 waits for the first features.
             validation.require_sizes(edge_dim=edge_dim)
-        switches = {"concat": concat, "add_self_loops": add_self_loops, "bias": bias, "residual": residual}
-        validation.require_switches(**switches)
+        validation.require_switches(concat=concat, add_self_loops=add_self_loops, bias=bias, residual=residual)
         validation.require_within("negative_slope", negative_slope, -validation.LARGEST, validation.LARGEST)
         diffusion = Diffusion(K, T, support, affinity, feedback, normalization)
         coefficients = {"alpha": alpha, "lam": lam, "xi": xi, "learn_coefficients": learn_coefficients}
@@ -333,10 +370,8 @@ class CaGATConv(ExplainedMessages):
         return edge_softmax(graph.pattern, dst, graph.gather_halo(src), edge, self.negative_slope)
 
     def __repr__(self) -> str:
-        usual = Diffusion(self.K, self.T)
-        switches = {name: value for name, value in vars(self.diffusion).items() if value != getattr(usual, name)}
-        if self.learn_coefficients:
-            switches["learn_coefficients"] = True
+        usual = vars(Diffusion(self.K, self.T)) | {"learn_coefficients": False}
+        switches = {name: getattr(self, name) for name, value in usual.items() if getattr(self, name) != value}
         extras = "".join(f", {name}={value!r}" for name, value in switches.items())
         return (
             f"{type(self).__name__}({self.in_channels}, {self.out_channels}, heads={self.heads}, K={self.K}, "

@@ -45,21 +45,21 @@ class SparseFeatures:
         """Prepare a torch sparse matrix of any layout; the second call with the same tensor costs nothing."""
         if x.requires_grad:
             raise ValueError("sparse features get no gradient; pass x.to_dense() to differentiate with respect to x")
-        features: SparseFeatures = _known.get((x,), (), lambda: cls._made_from(x))
-        return features
 
-    @classmethod
-    def _made_from(cls, x: Tensor) -> "SparseFeatures":
-        if x.dim() != 2:
-            raise ValueError(f"sparse features must be a matrix, got shape {tuple(x.shape)}")
-        # As with graphs: usable in training whoever made it first, and unchanged when the caller's tensor changes.
-        with torch.inference_mode(False), torch.no_grad():
-            coo = x.clone().to_sparse(layout=torch.sparse_coo).coalesce()
-            if coo.sparse_dim() != 2:
-                raise ValueError("sparse features must be sparse in rows and columns; pass x.to_dense().to_sparse()")
-            row, col = coo.indices()
-            # A tensor of its own: torch.compile stumbles over a view of a sparse one.
-            return cls(CSRPattern.from_sorted(row, col, x.size(0), x.size(1)), coo.values().clone())
+        def make() -> SparseFeatures:
+            if x.dim() != 2:
+                raise ValueError(f"sparse features must be a matrix, got shape {tuple(x.shape)}")
+            # As with graphs: usable in training whoever made it first, and unchanged when the caller's tensor changes.
+            with torch.inference_mode(False), torch.no_grad():
+                coo = x.clone().to_sparse(layout=torch.sparse_coo).coalesce()
+                if coo.sparse_dim() != 2:
+                    raise ValueError("features must be sparse in rows and columns; pass x.to_dense().to_sparse()")
+                row, col = coo.indices()
+                # A tensor of its own: torch.compile stumbles over a view of a sparse one.
+                return cls(CSRPattern.from_sorted(row, col, x.size(0), x.size(1)), coo.values().clone())
+
+        features: SparseFeatures = _known.get((x,), (), make)
+        return features
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -77,13 +77,7 @@ class SparseFeatures:
         return dropped
 
     def rows(self, nodes: Tensor, *, share_dropout: bool = False) -> "SparseFeatures":
-        """The features of some nodes.
-
-        Args:
-            nodes: Which, in the order in which they are wanted.
-            share_dropout: Whether, given the same seed, the same of their values are dropped as here; if not, the mask
-                is that of a matrix of their own.
-        """
+        """The features of some nodes; with ``share_dropout``, a seed drops those of their values that it drops here."""
         row, entry = self.pattern.entries_of(nodes)
         pattern = CSRPattern.from_sorted(row, self.pattern.col[entry].long(), nodes.numel(), self.shape[1])
         return SparseFeatures(pattern, self.values[entry], entry if share_dropout else None)

@@ -188,9 +188,6 @@ def require_finite(result: Tensor, x: Features, edge_attr: Tensor | None, weight
     One sum, which costs next to nothing, tells whether the reason must be looked for. Weights that are not finite are
     left to whoever trains them. Nothing is looked at while a network is compiled, nor on other devices than the CPU,
     which would have to be waited for.
-
-    Raises:
-        NonFiniteError: It says how many features are NaN or infinite, or how large they are.
     """
     if torch.compiler.is_compiling() or result.device.type != "cpu":
         return

@@ -101,14 +101,6 @@ function choose(node, scroll) {
   if (scroll && window.innerWidth < 960) $("node-heading").scrollIntoView({behavior: "smooth"});
 }
 
-function drawFacts() {
-  const node = state.node, tag = text => element("span", "tag", text);
-  $("node-heading").textContent = `Node ${data.names[node]}`;
-  $("node-facts").replaceChildren("class ", tag(data.classes[label[node]]), " predicted ", tag(data.classes[predicted[node]]),
-    ` (${probability[node]} %) `, ["right ", element("span", "wrong", "wrong "), ""][isRight(node)],
-    `· ${COLOURINGS.split.names[part[node]]} · ${degree[node]} neighbour${degree[node] === 1 ? "" : "s"}`);
-}
-
 // The rows of the table: the neighbours, then the strongest pairs without an edge of this head and round.
 function pairs() {
   const place = placeOf.get(state.node), layer = layers[state.layer], heads = layer.heads, found = [];
@@ -205,7 +197,11 @@ function tableRow(pair, largest) {
 }
 
 function drawNode() {
-  drawFacts();
+  const node = state.node, tag = text => element("span", "tag", text);
+  $("node-heading").textContent = `Node ${data.names[node]}`;
+  $("node-facts").replaceChildren("class ", tag(data.classes[label[node]]), " predicted ", tag(data.classes[predicted[node]]),
+    ` (${probability[node]} %) `, ["right ", element("span", "wrong", "wrong "), ""][isRight(node)],
+    `· ${COLOURINGS.split.names[part[node]]} · ${degree[node]} neighbour${degree[node] === 1 ? "" : "s"}`);
   const known = placeOf.has(state.node);
   $("attention").hidden = !known;
   if (!known) {
@@ -243,7 +239,7 @@ function fillControls() {
 
 // Plotly takes the end of a swipe for a tap where it does not drag.
 let touched = null, swiped = false;
-function watchSwipes() {
+function listen() {
   const at = event => [event.touches[0].clientX, event.touches[0].clientY], passive = {passive: true, capture: true};
   window.addEventListener("touchstart", event => { touched = at(event); swiped = false; }, passive);
   window.addEventListener("touchmove", event => {
@@ -251,10 +247,6 @@ function watchSwipes() {
     if (touched && Math.hypot(x - touched[0], y - touched[1]) > 8) swiped = true;
   }, passive);
   window.addEventListener("mousedown", () => { swiped = false; }, {capture: true});
-}
-
-function listen() {
-  watchSwipes();
   $("colouring").addEventListener("change", () => { state.hidden.clear(); drawMap(); });
   $("search").addEventListener("input", () => {
     const typed = $("search").value.trim().toLowerCase();
@@ -282,19 +274,14 @@ function listen() {
   });
 }
 
-function firstNode() {
-  // One with a handful of neighbours shows most.
-  const fit = Array.from(shown).filter(node => degree[node] >= 4 && degree[node] <= 9 && part[node] === 2);
-  return fit[0] ?? shown[0] ?? 0;
-}
-
 if (layers.length) {
   if (shown.length < count)
     $("sampled").textContent = `The attention of ${shown.length} of the ${count} nodes is on this page; press Any for one of them.`;
-  layers.forEach((layer, place) => $("layer").add(new Option(String(layer.number), String(place))));
+  layers.forEach((layer, place) => $("layer").add(new Option(layer.number, place)));
   fillControls();
 }
-state.node = firstNode();
+// A test node with a handful of neighbours shows most.
+state.node = shown.find(node => degree[node] >= 4 && degree[node] <= 9 && part[node] === 2) ?? shown[0] ?? 0;
 drawMap().then(() => {
   drawNode();
   listen();
