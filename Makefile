@@ -11,7 +11,7 @@ demo: $(INSTALLED)
 	$(BIN)/cagat demo
 
 test: lint
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --durations 20 --cov --cov-report=term --cov-fail-under=95
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal --durations 20 --cov --cov-report=term --cov-fail-under=95
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

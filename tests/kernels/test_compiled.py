@@ -18,11 +18,9 @@ print(spmm(graph.pattern, weights, torch.ones(2, 4)).sum().item())
 print(edge_diffusion(graph.pattern, weights, values).sum().item())
 torch.manual_seed(0)
 conv = CaGATConv(4, 3)
-x = torch.randn(50, 4, requires_grad=True)
-out = conv(x, torch.randint(0, 50, (2, 400)))
-out.square().sum().backward()
-print(out.detach().double().square().sum().item())
-print(x.grad.double().square().sum().item())
+with torch.no_grad():
+    out = conv(torch.randn(50, 4), torch.randint(0, 50, (2, 400)))
+print(out.double().square().sum().item())
 """
 
 
