@@ -163,7 +163,7 @@ def _fused_diffusion(
         assert src is not None
         weights = AttentionWeights(dst.detach(), src.detach(), slope, p, 0 if seed is None else int(seed))
         passes, memory = plan.passes(), plan.memory()
-        made = weights.forward(plan, passes, Z, plan.kept(memory).chain[0])
+        made = weights.forward(plan, passes, Z, plan.rows_of_Z(memory))
         return plan.forward(passes, None, None, made[0], memory), memory, *made
     G = G.detach()
     if plan.keeps_results:
@@ -206,7 +206,7 @@ def _gradients(
         passes = plan.passes()
         dV, dG, coefficients = plan.backward(passes, memory, local, grad, learns=learns, has_given=False)
         softmax, logit = logits
-        made = weights.backward(plan, passes, (local, softmax, logit), plan.kept(memory).chain[0], dV, dG)
+        made = weights.backward(plan, passes, (local, softmax, logit), plan.rows_of_Z(memory), dV, dG)
         return [*made, *(coefficients or ())]
     if plan.keeps_results:
         dZ, dG, coefficients = plan.backward(plan.passes(), memory, local, grad, learns=learns, has_given=True)

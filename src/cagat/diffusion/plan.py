@@ -28,22 +28,6 @@ _SMALLEST = 1e-20
 _GRAM_BLOCKS, _GRAM_HEIGHT = 64, 256
 
 
-class Kept(NamedTuple):
-    """What the forward pass keeps for the backward pass.
-
-    Attributes:
-        chain: The chain of Z, or with feedback Z and the chain of each round without its start.
-        hidden: The features before each round, if they enter it.
-        B: The matrix of each round, with affinity on the edges.
-        grams: The small matrices of each step and their transposes, with affinity on all pairs.
-    """
-
-    chain: Tensor
-    hidden: Tensor
-    B: Tensor
-    grams: Tensor
-
-
 class Plan(NamedTuple):
     """A diffusion with S on all pairs, without what cannot matter.
 
@@ -97,7 +81,12 @@ class Plan(NamedTuple):
 
     @property
     def _sizes(self) -> tuple[tuple[int, ...], ...]:
-        """The shapes of what is kept, as :class:`Kept` has it."""
+        """The shapes of what the forward pass keeps for the backward pass, one after the other.
+
+        The chain of Z, or with feedback Z and the chain of each round without its start; the features before each
+        round, if they enter it; with affinity on the edges, the matrix of each round; and with affinity on all pairs,
+        the small matrices of each step and their transposes.
+        """
         levels = 0 if self.alpha is None else self._steps_of_all_rounds if self.feedback else self.rounds * self.steps
         has_hidden = self.affinity != NO_AFFINITY or self.feedback
         return (
@@ -140,14 +129,15 @@ class Plan(NamedTuple):
             layout = row_layout(some.stop - first, self.layout.channels, self.layout.dtype)
             yield some, self._replace(layout=layout, alpha=alpha, lam=lam, xi=xi)
 
-    def kept(self, memory: Tensor) -> Kept:
-        """The parts of the memory that the forward pass writes to."""
-        parts, start = [], 0
-        for size in self._sizes:
-            length = math.prod(size)
-            parts.append(memory[start : start + length].view(size))
-            start += _padded(length)
-        return Kept(*parts)
+    def rows_of_Z(self, memory: Tensor) -> Tensor:
+        """The part of the memory that the chain begins with."""
+        return memory[: math.prod(self._level)].view(self._level)
+
+    def _grams(self, memory: Tensor) -> Tensor:
+        """The part of the memory that ends it."""
+        *before, size = self._sizes
+        start = sum(_padded(math.prod(one)) for one in before)
+        return memory[start : start + math.prod(size)].view(size)
 
     def memory(self) -> Tensor:
         """Room for what is kept."""
@@ -196,11 +186,16 @@ class Plan(NamedTuple):
         alpha, lam, xi = given
         return alpha if self.alpha is None else np.maximum(alpha, _SMALLEST), np.maximum(lam, _SMALLEST), xi
 
-    def _common(self, passes: RowPasses, G: Tensor, kept: Kept) -> tuple[int, ...]:
+    def _common(self, passes: RowPasses, G: Tensor, memory: Tensor) -> tuple[int, ...]:
         """What both passes are told first."""
         size, order = self.layout.dtype.itemsize, self.order
         level, matrix, small = (math.prod(shape) * size for shape in (self._level, self._matrix, self._small))
         alpha, lam, xi = self.coefficients()
+        places, place = [], passes.address(memory)
+        for length in map(math.prod, self._sizes):
+            places.append(place if length else 0)
+            place += _padded(length) * size
+        chain, hidden, B, grams = places
         common = fused.Common(
             counters=0,  # They are made by the passes.
             nothing=0,
@@ -221,7 +216,10 @@ class Plan(NamedTuple):
             order=order.nodes.data_ptr(),
             entries=order.entries.data_ptr(),
             G=passes.address(G),
-            **{name: passes.address(part) if part.numel() else 0 for name, part in kept._asdict().items()},
+            chain=chain,
+            hidden=hidden,
+            B=B,
+            grams=grams,
             blocks=passes.address(self._gram_blocks()),
         )
         scales = passes.scales(1.0, alpha, 1 - alpha, xi, lam, 1 - lam, lam * alpha, lam * (1 - alpha), lam * xi)
@@ -246,9 +244,9 @@ class Plan(NamedTuple):
             G: GAT's attention in the local order.
             memory: Where to write what is kept.
         """
-        kept, H = self.kept(memory), self._scratch(*self._level)
+        H = self._scratch(*self._level)
         address, out = passes.address, self.features()
-        Z = None if Z is None else self.lay_out(Z, kept.chain[0])
+        Z = None if Z is None else self.lay_out(Z, self.rows_of_Z(memory))
         Y = self._scratch(2, *self._level) if self.alpha is not None else None
         arguments = fused.Forward(
             Z=address(Z),
@@ -259,7 +257,7 @@ class Plan(NamedTuple):
             out=address(out) if self.layout.is_exact else 0,
         )
         most = 4 + 3 * self.rounds + 5 * max(self.rounds, self._steps_of_all_rounds)
-        passes.run(fused.forward, (*self._common(passes, G, kept), *arguments), most)
+        passes.run(fused.forward, (*self._common(passes, G, memory), *arguments), most)
         return self.returned(out, H)
 
     def backward(
@@ -269,7 +267,7 @@ class Plan(NamedTuple):
 
         If G was given, so are the first two, else they are rows and in the local order.
         """
-        kept, nodes = self.kept(memory), self.order.pattern.num_rows
+        nodes = self.order.pattern.num_rows
         address, level, rounds = passes.address, self._level, self.rounds
         dH, dZ, dG = self._scratch(*level), self._scratch(*level), self.matrix()
         given = self.lay_out(grad, dH)
@@ -279,7 +277,7 @@ class Plan(NamedTuple):
         depth = 0 if self.alpha is None else rounds * self.steps
         at_rounds = rounds if self.affinity == EDGES else 1
         D = self._scratch(2, *level) if has_products else None
-        d_grams = torch.empty_like(kept.grams)
+        d_grams = self._scratch(*self._sizes[-1])
         dots = torch.zeros(5, nodes, self.layout.padded_heads, dtype=self.layout.dtype) if learns else None
         dot = [0] * 5 if dots is None else [address(part) for part in dots]
         is_asymmetric = self.affinity == EDGES and not self.order.pattern.is_symmetric
@@ -303,8 +301,8 @@ class Plan(NamedTuple):
             levels=passes.scales(*map(float, range(depth + 1)))[0] if learns else 0,
         )
         most = 9 + 4 * rounds + 6 * (self._steps_of_all_rounds + rounds) + depth
-        passes.run(fused.backward, (*self._common(passes, G, kept), *arguments), most)
-        coefficients = None if dots is None else self._coefficient_gradients(dots, kept.grams, d_grams)
+        passes.run(fused.backward, (*self._common(passes, G, memory), *arguments), most)
+        coefficients = None if dots is None else self._coefficient_gradients(dots, self._grams(memory), d_grams)
         if out is None or dG_given is None:
             return dZ, dG, coefficients
         return self.returned(out, dZ), self.layout.unpadded(dG_given), coefficients

@@ -109,7 +109,8 @@ class RowPasses:
         for vector, coefficient in zip(vectors, coefficients, strict=True):
             vector[: self.layout.heads] = coefficient
         self._kept.append(vectors)
-        return [vectors.ctypes.data + number * vectors.strides[0] for number in range(len(vectors))]
+        first, step = vectors.ctypes.data, vectors.strides[0]
+        return [first + number * step for number in range(len(vectors))]
 
     def run(self, make: Pass, arguments: tuple[int, ...], steps: int = 1) -> None:
         """Run a pass of at most so many steps; the first of its arguments are the counters, which are made here."""
