@@ -51,12 +51,19 @@ class TrainConfig(BaseModel):
     dataset: str = _setting(GRAPH, "A graph that `cagat data list` names, or a path.", "cora")
     data_dir: str | None = _setting(GRAPH, "Where published graphs are looked for and put.")
     feature_norm: FeatureNorm | None = _by_preset(GRAPH, "How rows of features are scaled.")
+    protocol: Literal["all", "split"] | None = _setting(
+        GRAPH,
+        "Train on all labels and estimate the accuracy by folds, or on a split; by default all for a graph of your own "
+        "without a split.",
+    )
     labels: int | None = _setting(
         GRAPH, "Training nodes per class; by default the graph's own split, or 20.", low=1, high=_MANY
     )
     val_labels: int | None = _setting(
-        GRAPH, "Validation nodes per class; by default the graph's own split, or 20.", low=1, high=_MANY
+        GRAPH, "Validation nodes per class; by default the graph's own split, or 20.", low=0, high=_MANY
     )
+    train_fraction: float | None = _setting(GRAPH, "Share of each class for training, not a number.", low=0, high=1)
+    val_fraction: float | None = _setting(GRAPH, "Share of each class for validation, not a number.", low=0, high=1)
     seed: int = _setting(GRAPH, "Seed of the split and of the weights.", 0, 0, 2**32 - 1)
 
     model: str = _setting(MODEL, "Which model; `cagat models` lists them.", "cagat")
@@ -86,6 +93,10 @@ class TrainConfig(BaseModel):
     patience: int | None = _by_preset(TRAINING, "Epochs to wait for a lower validation loss.", 1, _MANY)
     lr: float | None = _by_preset(TRAINING, "Adam's learning rate.", 0, 1000)
     weight_decay: float | None = _by_preset(TRAINING, "Adam's L2 penalty.", 0, 1000)
+    fixed_epochs: int = _setting(TRAINING, "Epochs where no label is for validation.", 200, 1, _MANY)
+    class_weight: Literal["auto", "balanced", "none"] = _setting(
+        TRAINING, "Let rare classes weigh more; auto does if most labels are of one class.", "auto"
+    )
     device: str | None = _setting(TRAINING, "cpu, cuda and so on; by default a GPU if there is one.")
     threads: int | None = _setting(TRAINING, "CPU threads; by default as many as torch takes.", low=1, high=4096)
     deterministic: bool = _setting(TRAINING, "Bitwise reproducible for any number of threads.", False)
@@ -102,6 +113,7 @@ class TrainConfig(BaseModel):
         SCALE, "What the processes of torchrun share: batches or nodes."
     )
 
+    baselines: bool = _setting(RUN, "Fit a perceptron without the graph for comparison.", True)
     tensorboard: bool = _setting(RUN, "Write TensorBoard's event files, too.", False)
 
     @classmethod
@@ -129,6 +141,7 @@ class TrainConfig(BaseModel):
                 )
         filled = {"preset": known.default, **preset, **_BATCHES.get(config.batching, {})} | config.values()
         config = cls(**filled)
+        config._check_protocol()
         config._check_scale()
         return config
 
@@ -160,6 +173,19 @@ class TrainConfig(BaseModel):
         """How to fit."""
         names = {one.name for one in fields(FitOptions)}
         return FitOptions(**{key: value for key, value in self.values().items() if key in names})
+
+    def _check_protocol(self) -> None:
+        """Refuse what does not go together about labels."""
+        counts = [key for key in ("labels", "val_labels") if getattr(self, key) is not None]
+        fractions = [key for key in ("train_fraction", "val_fraction") if getattr(self, key) is not None]
+        if counts and fractions:
+            raise ConfigError(f"{counts[0]} is a number of nodes and {fractions[0]} a share of them. Give one kind.")
+        if fractions and not self.train_fraction:
+            raise ConfigError("val_fraction needs train_fraction, the share of nodes for training. Give both.")
+        for key in (*counts, *fractions) if self.protocol == "all" else ():
+            raise ConfigError(f"{key} draws a split, but protocol=all trains on all labels. Use protocol=split.")
+        if self.protocol == "all" and self.parallel is not None:
+            raise ConfigError(f"protocol=all cannot be had with parallel={self.parallel}. Use protocol=split.")
 
     def _check_scale(self) -> None:
         """Refuse what does not go together about batches and processes."""
@@ -203,6 +229,7 @@ class FitOptions:
     weight_decay: float = _of_the_paper("weight_decay")
     epochs: int = _of_the_paper("epochs")
     patience: int = _of_the_paper("patience")
+    fixed_epochs: int = TrainConfig.model_fields["fixed_epochs"].default
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -238,7 +265,9 @@ class Setting:
 
 def _declared(name: str) -> Setting:
     declared = TrainConfig.model_fields[name]
-    (kind,) = (part for part in get_args(declared.annotation) or (declared.annotation,) if part is not type(None))
+    kind: Any = declared.annotation
+    if type(None) in get_args(kind):
+        (kind,) = (part for part in get_args(kind) if part is not type(None))
     choices = get_args(kind) if get_origin(kind) is Literal else ()
     about: Any = declared.json_schema_extra
     return Setting(name, str if choices else kind, choices, declared.default, **about)

@@ -16,6 +16,7 @@ from rich.progress import Progress
 from cagat.cli.output import duration
 from cagat.distributed import World
 from cagat.training import Epoch, Run, RunResult, Trainer, join_run
+from cagat.training.cross_fit import CrossFit
 
 # Where there is no terminal, a line now and then says that the run is alive.
 _SECONDS_BETWEEN_LINES = 10.0
@@ -71,13 +72,12 @@ class _Display:
         if not self._console.is_terminal and now - self._shown_at < _SECONDS_BETWEEN_LINES:
             return
         self._shown_at = now
-        accuracy = "" if math.isnan(epoch.val_accuracy) else f" ({100 * epoch.val_accuracy:.1f} %)"
+        found = "" if math.isnan(epoch.val_loss) else f", validation {epoch.val_loss:.3f}"
+        found += "" if math.isnan(epoch.val_accuracy) else f" ({100 * epoch.val_accuracy:.1f} %)"
+        folds = f" of {1 + len(trainer.folds)} models" if isinstance(trainer, CrossFit) else ""
         # Training ends at this epoch if validation improves no more, and later if it does.
         left = (trainer.last_epoch - len(trainer.history)) * (now - self._started_at) / self._epochs
-        text = (
-            f"epoch {epoch.number}: loss {epoch.loss:.3f}, validation {epoch.val_loss:.3f}{accuracy}, "
-            f"at least {duration(left)} left"
-        )
+        text = f"epoch {epoch.number}{folds}: loss {epoch.loss:.3f}{found}, at least {duration(left)} left"
         if self._console.is_terminal:
             self.bars.update(self._task, description=text)
         else:
@@ -114,7 +114,7 @@ def run_and_show(run: Run, as_json: bool, world: World) -> int:
         typer.echo(json.dumps(asdict(result)))
     else:
         _print(result)
-    if result.test_accuracy is None:
+    if not run.directory.result.exists():
         typer.echo(f"Interrupted. Go on with: cagat train --resume {result.run_dir}", err=True)
         return INTERRUPTED
     return 0
@@ -132,11 +132,46 @@ def _print_parallel(report: dict[str, Any]) -> None:
 
 def _print(result: RunResult) -> None:
     labels = result.labels_per_class
-    split = "the graph's own split" if labels is None else f"{labels} labels per class"
-    test = "" if result.test_accuracy is None else f"test accuracy {100 * result.test_accuracy:.1f} %, "
-    typer.echo(
-        f"{result.model} on {result.dataset}, {split}, seed {result.seed}: "
-        f"{test}validation accuracy {100 * result.val_accuracy:.1f} %\n"
-        f"{result.epochs} epochs in {result.seconds:.1f} s, the best was epoch {result.best_epoch}\n"
-        f"The run is in {result.run_dir}"
+    used = f"{result.train_nodes} labels" if labels is None else f"{labels} labels per class"
+    lines = [f"{result.model} on {result.dataset}, {used}, seed {result.seed}: {_accuracy(result)}"]
+    lines += _warnings(result)
+    lines.append(f"{result.epochs} epochs in {result.seconds:.1f} s, the best was epoch {result.best_epoch}")
+    lines.append(f"The run is in {result.run_dir}")
+    typer.echo("\n".join(lines))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _accuracy(result: RunResult) -> str:
+    """How right the model is, how that was found out, and how sure it is."""
+    if result.estimated_accuracy is None or result.estimated_low is None or result.estimated_high is None:
+        if result.val_accuracy is not None:
+            return f"validation accuracy {_percent(result.val_accuracy)}"
+        return "no estimate of the accuracy, for which there are too few labels"
+    how = "test accuracy" if result.test_accuracy is not None else "estimated accuracy"
+    source = "test nodes" if result.test_accuracy is not None else "labelled nodes, out of fold"
+    validation = "" if result.val_accuracy is None else f", validation accuracy {_percent(result.val_accuracy)}"
+    assert result.balanced_accuracy is not None
+    assert result.majority_rate is not None
+    return (
+        f"{how} {_percent(result.estimated_accuracy)}{validation if result.protocol == 'split' else ''}\n"
+        f"95 % interval {100 * result.estimated_low:.1f} to {_percent(result.estimated_high)} ({result.estimated_on} "
+        f"{source}), balanced accuracy {_percent(result.balanced_accuracy)}, most frequent class "
+        f"{_percent(result.majority_rate)}"
     )
+
+
+def _warnings(result: RunResult) -> list[str]:
+    """What a user must know before trusting the predictions."""
+    if result.estimated_accuracy is None or result.majority_rate is None:
+        return []
+    if result.classes_predicted == 1:
+        return ["Warning: every node gets the same class. Try --class-weight balanced, or label more nodes."]
+    if result.estimated_accuracy <= result.majority_rate:
+        return ["Warning: this is no better than giving every node the most frequent class."]
+    alone = result.accuracy_without_graph
+    if alone is not None and result.estimated_accuracy <= alone:
+        return [f"Warning: the graph does not help. Without it a perceptron reaches {_percent(alone)} (--model mlp)."]
+    return []

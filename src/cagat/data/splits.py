@@ -36,6 +36,7 @@ def split(
     seed: int = 0,
     *,
     class_names: Sequence[str] | None = None,
+    keep_small: bool = False,
 ) -> Split:
     """Draw a split with the same number of training nodes in every class, as in the paper's protocol.
 
@@ -50,6 +51,8 @@ def split(
         val_per_class: Validation nodes in each class.
         seed: 0 to 2**32 - 1.
         class_names: Used in errors only.
+        keep_small: Whether a class that has too few nodes gives what it has, in the same proportions and at least one
+            for training, instead of being refused.
 
     Raises:
         DatasetError: A class has too few nodes to leave at least one for test; it is named.
@@ -59,7 +62,15 @@ def split(
         wanted = "whole numbers train_per_class >= 1 and val_per_class >= 0"
         raise DatasetError(f"A split needs {wanted}, but they are {train_per_class} and {val_per_class}.")
     asked = f"{train_per_class} for training, {val_per_class} for validation and at least one for test"
-    return _draw(y, seed, class_names, lambda size: (train_per_class, val_per_class), asked)
+
+    def counts(size: int) -> tuple[int, int]:
+        wanted = train_per_class + val_per_class
+        if not keep_small or size > wanted:
+            return train_per_class, val_per_class
+        for_train = max(1, size * train_per_class // (wanted + 1))
+        return for_train, min(size * val_per_class // (wanted + 1), max(0, size - for_train - 1))
+
+    return _draw(y, seed, class_names, counts, asked, keep_small)
 
 
 def split_fractions(
@@ -69,6 +80,7 @@ def split_fractions(
     seed: int = 0,
     *,
     class_names: Sequence[str] | None = None,
+    keep_small: bool = False,
 ) -> Split:
     """Draw a split that takes the same fraction of every class.
 
@@ -81,6 +93,8 @@ def split_fractions(
         val: Fraction of validation nodes; together they must leave some nodes for test.
         seed: 0 to 2**32 - 1.
         class_names: Used in errors only.
+        keep_small: Whether a class that is too small to have a node in each part gives what it has, at least one for
+            training, instead of being refused.
 
     Raises:
         DatasetError: A class is too small to have a node in each part; it is named.
@@ -91,15 +105,22 @@ def split_fractions(
 
     def counts(size: int) -> tuple[int, int]:
         first, second = int(train * size + 0.5), int(val * size + 0.5)
+        if keep_small:
+            return max(1, first), min(second, max(0, size - max(1, first)))
         # A part without any node counts as too large, which is refused.
         return (first, second) if first and (second or not val) else (size, 0)
 
     asked = f"{train:g} of them for training, {val:g} for validation, and at least one in each and for test"
-    return _draw(y, seed, class_names, counts, asked)
+    return _draw(y, seed, class_names, counts, asked, keep_small)
 
 
 def _draw(
-    y: Tensor, seed: int, class_names: Sequence[str] | None, counts: Callable[[int], tuple[int, int]], asked: str
+    y: Tensor,
+    seed: int,
+    class_names: Sequence[str] | None,
+    counts: Callable[[int], tuple[int, int]],
+    asked: str,
+    keep_small: bool = False,
 ) -> Split:
     """Shuffle the labelled nodes and take the first of each class: as many as `counts` says of a class of a size."""
     if not isinstance(y, Tensor):
@@ -117,7 +138,7 @@ def _draw(
     for label in range(int(labels.max()) + 1):
         members = order[labels[order] == label]
         train, val = counts(len(members))
-        if train + val >= len(members):
+        if train + val >= len(members) and not keep_small:
             name = str(label) if class_names is None else f"{class_names[label]!r}"
             raise DatasetError(
                 f"Class {name} has {len(members)} labelled nodes, too few for {asked}. Ask for fewer, or merge or "
@@ -137,7 +158,7 @@ def split_given(data: "Data", path: str | Path | None = None) -> Split:
 
     Raises:
         DatasetError: There is no split, it names an unknown node, puts a node without a label into a part, or leaves
-            training or test empty.
+            training empty.
     """
     names = getattr(data, "node_names", None) or numbered(int(data.num_nodes))
     if path is not None:
@@ -149,8 +170,8 @@ def split_given(data: "Data", path: str | Path | None = None) -> Split:
         none = torch.empty(0, dtype=torch.int64)
         given = Split(*(none if mask is None else mask.nonzero().flatten() for mask in masks))
     for part, nodes in given._asdict().items():
-        if len(nodes) == 0 and part != "val":
-            raise DatasetError(f"The given split has no {part} nodes. Name some.")
+        if len(nodes) == 0 and part == "train":
+            raise DatasetError("The given split has no train nodes. Name some.")
         unlabelled = nodes[data.y[nodes] < 0]
         if len(unlabelled):
             raise DatasetError(

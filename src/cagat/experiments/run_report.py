@@ -163,7 +163,7 @@ def _configurations(groups: list[RunGroup]) -> Table:
         rows.append([
             group.name, Path(graph).name, "given" if labels is None else str(labels),
             str(len(results)), f"{group.mean:.2f}{spread}", interval,
-            _percent(statistics.fmean(one.val_accuracy for one in results)),
+            _percent(statistics.fmean(one.val_accuracy or math.nan for one in results)),
             f"{statistics.fmean(one.epochs for one in results):.0f}",
             f"{statistics.fmean(one.seconds for one in results):.1f}",
         ])  # fmt: skip
@@ -187,7 +187,7 @@ def _each(runs: Sequence[FinishedRun]) -> Table:
     rows = [
         [
             str(run.directory.path), run.config.model, Path(run.config.dataset).name, str(run.config.seed),
-            str(run.result.epochs), str(run.result.best_epoch), f"{run.result.val_loss:.4f}",
+            str(run.result.epochs), str(run.result.best_epoch), f"{run.result.val_loss or math.nan:.4f}",
             _percent(run.result.val_accuracy), _percent(run.result.test_accuracy), f"{run.result.seconds:.1f}",
         ]
         for run in runs

@@ -76,7 +76,8 @@ class CVDPP(GCN):
             h = F.relu(self.conv1.lin(U[seen]) + self.conv1.bias)
             mu = F.relu(F.linear(U[seen], self.conv1.lin.weight) + self.conv1.bias)
             aggregated = self._aggregate(graph, nodes, drawn, h[place], mu[place], history)
-            yield F.cross_entropy(self.conv2.lin(aggregated) + self.conv2.bias, train.classes[batch])
+            logits = self.conv2.lin(aggregated) + self.conv2.bias
+            yield F.cross_entropy(logits, train.classes[batch], train.class_weight)
             history[seen] = mu.detach()  # Only now, after the trainer's step, as in the authors' code.
 
     def training_state(self) -> dict[str, Tensor]:

@@ -85,7 +85,7 @@ class DGI(NodeClassifier):
         optimizer = torch.optim.Adam(self.classifier.parameters(), lr=0.01)
         for _ in range(100):
             optimizer.zero_grad()
-            F.cross_entropy(self.classifier(H), train.classes).backward()  # type: ignore[no-untyped-call]
+            F.cross_entropy(self.classifier(H), train.classes, train.class_weight).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
 
 

@@ -99,7 +99,8 @@ class LogReg(NodeClassifier):
         binary = present.numel() == 2
         # With two classes, scikit-learn has one vector w for both, where softmax has -w/2 and w/2, with half the norm
         # squared: twice C makes up for it.
-        solver = LogisticRegression(C=2 * C if binary else C, max_iter=10_000)
+        weights = None if train.class_weight is None else dict(enumerate(train.class_weight.tolist()))
+        solver = LogisticRegression(C=2 * C if binary else C, max_iter=10_000, class_weight=weights)
         features = as_features(inputs[0])
         if isinstance(features, SparseFeatures):
             from scipy.sparse import csr_matrix

@@ -9,14 +9,23 @@ from torch.nn import functional as F
 
 
 class Labelled(NamedTuple):
-    """Nodes whose class may be looked at."""
+    """Nodes whose class may be looked at, and how much each class weighs in their loss, if not all the same."""
 
     nodes: Tensor
     classes: Tensor
+    class_weight: Tensor | None = None
 
     def to(self, device: torch.device) -> "Labelled":
         """The same on another device."""
-        return Labelled(self.nodes.to(device), self.classes.to(device))
+        return Labelled(*(None if part is None else part.to(device) for part in self))  # type: ignore[arg-type]
+
+    def some(self, chosen: Tensor) -> "Labelled":
+        """Some of the nodes, by their places or by a mask."""
+        return self._replace(nodes=self.nodes[chosen], classes=self.classes[chosen])
+
+    def loss(self, logits: Tensor) -> Tensor:
+        """The cross-entropy of the logits of all nodes at these."""
+        return F.cross_entropy(logits[self.nodes], self.classes, self.class_weight)
 
 
 class NodeClassifier(torch.nn.Module):
@@ -84,7 +93,7 @@ class NodeClassifier(torch.nn.Module):
 
     def losses(self, inputs: tuple[Any, ...], train: Labelled) -> Iterator[Tensor]:
         """The losses of an epoch; after each of them the trainer takes a step, and only then asks for the next."""
-        yield F.cross_entropy(self(*inputs)[train.nodes], train.classes)
+        yield train.loss(self(*inputs))
 
     def stopping_loss(self, inputs: tuple[Any, ...], logits: Tensor | None, val: Labelled) -> Tensor:
         """The loss that decides which weights are best and when to stop; without dropout and gradients.
@@ -92,7 +101,7 @@ class NodeClassifier(torch.nn.Module):
         ``logits`` are those of all nodes, or ``None`` for a model that :attr:`labels_at_the_end`.
         """
         assert logits is not None, "a model that labels at the end has a stopping loss of its own"
-        return F.cross_entropy(logits[val.nodes], val.classes)
+        return val.loss(logits)
 
     def solve(self, inputs: tuple[Any, ...], train: Labelled) -> None:
         """The fit of a model in :attr:`closed_form`; of others, a last step with the best weights."""

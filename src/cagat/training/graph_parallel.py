@@ -45,7 +45,9 @@ class GraphParallel(EpochPlan):
         own = self.graph.own
         x = x.rows(own, share_dropout=True) if isinstance(x, SparseFeatures) else x[own]
         super().__init__(model, (x, self.graph, None), self._here(train), self._here(val))
-        self._num_train, self._num_val = train.nodes.numel(), val.nodes.numel()
+        self.has_validation = val.nodes.numel() > 0
+        weights = torch.ones(train.nodes.numel()) if train.class_weight is None else train.class_weight[train.classes]
+        self._train_weight, self._num_val = float(weights.sum()), val.nodes.numel()
         self._world = world
         self.step_traffic: Traffic | None = None
         self.evaluation_traffic = Traffic()
@@ -55,7 +57,7 @@ class GraphParallel(EpochPlan):
     def losses(self, epoch: int) -> Iterator[Tensor]:
         """This process's share of the loss."""
         self._before_step = self._world.traffic
-        loss = self._loss(self.model(*self.inputs), self.train) / self._num_train
+        loss = self._loss(self.model(*self.inputs), self.train) / self._train_weight
         self._whole_loss = self._world.sum(loss).item()
         yield loss
 
@@ -117,11 +119,11 @@ class GraphParallel(EpochPlan):
         """Those of some nodes that this process holds, as it numbers them."""
         row = torch.searchsorted(self.graph.own, labelled.nodes).clamp(max=self.graph.own.numel() - 1)
         ours = self.graph.own[row] == labelled.nodes
-        return Labelled(row[ours], labelled.classes[ours])
+        return labelled._replace(nodes=row).some(ours)
 
     @staticmethod
     def _loss(logits: Tensor, labelled: Labelled) -> Tensor:
-        return F.cross_entropy(logits[labelled.nodes], labelled.classes, reduction="sum")
+        return F.cross_entropy(logits[labelled.nodes], labelled.classes, labelled.class_weight, reduction="sum")
 
 
 class Forecast(NamedTuple):

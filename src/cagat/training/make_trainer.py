@@ -9,9 +9,10 @@ from cagat.distributed import World
 from cagat.errors import ConfigError, DatasetError
 from cagat.models import Labelled, NodeClassifier
 from cagat.settings import TrainConfig
+from cagat.training.cross_fit import FOLDS, CrossFit
 from cagat.training.graph_parallel import GraphParallel
 from cagat.training.mini_batches import Batches, ClusterBatches, MiniBatches, NeighbourhoodBatches
-from cagat.training.problem import Problem, fresh_model
+from cagat.training.problem import Problem, fresh_model, new_model
 from cagat.training.trainer import EpochPlan, FullBatch, Trainer
 
 _logger = logging.getLogger(__name__)
@@ -28,7 +29,15 @@ def make_trainer(config: TrainConfig, problem: Problem, device: torch.device, wo
     torch.manual_seed(config.seed)
     model, inputs = fresh_model(config, problem.graph, device)
     train, val = (problem.part(name).to(device) for name in ("train", "val"))
-    return Trainer(choose_plan(config, model, inputs, train, val, world), config.fit_options())
+    plan, options = choose_plan(config, model, inputs, train, val, world), config.fit_options()
+    if problem.folds is None:
+        return Trainer(plan, options)
+    folds = []
+    for number in range(FOLDS):
+        is_held_out = (problem.folds == number).to(device)
+        parts = train.some(~is_held_out), train.some(is_held_out)._replace(class_weight=None)
+        folds.append(choose_plan(config, new_model(config, problem.graph, device), inputs, *parts, world))
+    return CrossFit(plan, folds, options)
 
 
 def choose_plan(

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 
 from cagat.distributed import World, metis_parts
@@ -50,7 +49,7 @@ class Batches(ABC):
         kept = ends[1] >= 0
         weight = None if self._weight is None else self._weight[edges[kept]]
         x = self._x.rows(nodes) if isinstance(self._x, SparseFeatures) else self._x[nodes]
-        return Batch((x, ends[:, kept], weight), Labelled(rows[rows >= 0], train.classes[rows >= 0]))
+        return Batch((x, ends[:, kept], weight), train._replace(nodes=rows).some(rows >= 0))
 
 
 class ClusterBatches(Batches):
@@ -103,7 +102,7 @@ class NeighbourhoodBatches(Batches):
 
     def make(self, chosen: Tensor) -> Batch:
         """The subgraph around some seeds."""
-        seeds = Labelled(self._train.nodes[chosen], self._train.classes[chosen])
+        seeds = self._train.some(chosen)
         is_near = neighbourhood(self._edge_index, self._num_nodes, seeds.nodes, self._hops)
         edges = is_near[self._edge_index[0]].nonzero().flatten()
         return self._induced(is_near.nonzero().flatten(), edges, seeds)
@@ -161,7 +160,7 @@ class MiniBatches(EpochPlan):
         for number, chosen in list(enumerate(self._batches.of_epoch(epoch)))[self._world.rank :: self._world.size]:
             inputs, train = self._batches.make(chosen)
             torch.manual_seed(_seed_of(self._batches.seed, epoch, number))
-            yield F.cross_entropy(network(*inputs)[train.nodes], train.classes)
+            yield train.loss(network(*inputs))
 
     def epoch_loss(self, losses: list[float]) -> float:
         """The mean over the batches of all processes."""

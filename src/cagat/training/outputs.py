@@ -10,14 +10,15 @@ from typing import Any
 
 from pydantic import TypeAdapter
 from torch import Tensor
-from torch.nn import functional as F
 
 from cagat.errors import CagatError
 from cagat.files import atomic_write, read_bounded
 from cagat.safetensors_file import is_intact
 from cagat.settings import TrainConfig
 from cagat.style import BLUE, GREY, ORANGE
-from cagat.training.predictions import Predictions
+from cagat.training.cross_fit import CrossFit
+from cagat.training.estimate import Estimate, accuracy_without_graph, judged_nodes, temperature_of
+from cagat.training.predictions import Predictions, write_table
 from cagat.training.problem import Problem
 from cagat.training.run_directory import RunDirectory
 from cagat.training.trained_run import Description, write_weights
@@ -30,7 +31,9 @@ _LARGEST_RESULT = 100_000
 class RunResult:
     """What a run found: the line that `cagat train --json` prints.
 
-    `test_accuracy` is ``None`` as long as a run is not finished: until then no test label is looked at.
+    `test_accuracy` and the estimates are ``None`` as long as a run is not finished: until then no test label is looked
+    at. With folds the validation loss and accuracy are those of all labelled nodes, out of fold; without validation
+    nodes they are ``None``. Estimates are of the test nodes if there are any, else out of fold.
     """
 
     dataset: str
@@ -39,11 +42,24 @@ class RunResult:
     seed: int
     epochs: int
     best_epoch: int
-    val_loss: float
-    val_accuracy: float
+    val_loss: float | None
+    val_accuracy: float | None
     test_accuracy: float | None
     seconds: float
     run_dir: str
+    protocol: str
+    train_nodes: int
+    val_nodes: int
+    test_nodes: int
+    estimated_accuracy: float | None = None
+    estimated_low: float | None = None
+    estimated_high: float | None = None
+    estimated_on: int | None = None
+    majority_rate: float | None = None
+    balanced_accuracy: float | None = None
+    accuracy_without_graph: float | None = None
+    classes_predicted: int | None = None
+    temperature: float | None = None
 
 
 def write_outputs(
@@ -56,8 +72,12 @@ def write_outputs(
     assert logits is not None, "the process that writes has the logits"
     assert best is not None
     assert config.feature_norm is not None
-    val = problem.part("val")
+    val, test = problem.part("val"), problem.part("test")
+    temperature = temperature_of(problem, trainer, logits)
     # Of a finished run, and of no other, the labels of test nodes are looked at.
+    judged = judged_nodes(problem, trainer, logits) if finished else None
+    estimate = None if judged is None else Estimate.of(judged)
+    compares = estimate is not None and config.baselines and config.model != "mlp"
     result = RunResult(
         dataset=config.dataset,
         model=config.model,
@@ -65,12 +85,27 @@ def write_outputs(
         seed=config.seed,
         epochs=len(trainer.history),
         best_epoch=best.number,
-        val_loss=F.cross_entropy(logits[val.nodes], val.classes).item(),
-        val_accuracy=accuracy_of(logits, val),
-        test_accuracy=accuracy_of(logits, problem.part("test")) if finished else None,
+        val_loss=val.loss(logits).item() if len(val.nodes) else _or_none(best.val_loss),
+        val_accuracy=accuracy_of(logits, val) if len(val.nodes) else _or_none(best.val_accuracy),
+        test_accuracy=accuracy_of(logits, test) if finished and len(test.nodes) else None,
         seconds=round(seconds, 3),
         run_dir=str(directory.path),
+        protocol=problem.protocol,
+        **{f"{part}_nodes": len(nodes) for part, nodes in problem.split._asdict().items()},
+        temperature=temperature,
+        accuracy_without_graph=accuracy_without_graph(config, problem) if compares else None,
     )
+    if estimate is not None:
+        result = replace(
+            result,
+            estimated_accuracy=estimate.accuracy,
+            estimated_low=estimate.low,
+            estimated_high=estimate.high,
+            estimated_on=estimate.nodes,
+            majority_rate=estimate.majority_rate,
+            balanced_accuracy=estimate.balanced_accuracy,
+            classes_predicted=estimate.classes_predicted,
+        )
     description = Description(
         model=config.model,
         hyperparameters=config.hyperparameters(),
@@ -79,15 +114,30 @@ def write_outputs(
         features=list(graph.feature_names) or None,
         feature_norm=config.feature_norm,
         graph=problem.fingerprint(),
+        temperature=temperature,
     )
     write_weights(directory.model, trainer.model, description)
-    Predictions.from_logits(logits, graph, graph.class_names, problem.split).write(directory.predictions)
+    names = graph.class_names
+    Predictions.from_logits(logits.double() / temperature, graph, names, problem.split).write(directory.predictions)
+    if isinstance(trainer, CrossFit):
+        train = problem.part("train")
+        held_out = Predictions(
+            [graph.node_names[node] for node in train.nodes.tolist()],
+            list(names),
+            (trainer.out_of_fold.double() / temperature).softmax(dim=1),
+            [names[number] for number in train.classes.tolist()],
+        )
+        write_table(held_out.table("label"), directory.out_of_fold)
     draw_curves(trainer.history, best.number, directory.curves)
     if report is not None:
         atomic_write(directory.parallel, json.dumps(report, indent=1) + "\n")
     if finished:
         atomic_write(directory.result, json.dumps(asdict(result)) + "\n")
     return result
+
+
+def _or_none(number: float) -> float | None:
+    return None if math.isnan(number) else number
 
 
 def finish(trainer: Trainer) -> tuple[Tensor | None, dict[str, Any] | None]:
@@ -122,7 +172,8 @@ def draw_curves(history: list[Epoch], best_epoch: int, path: Path) -> None:
     # A single epoch is a point, not a line.
     style = {"marker": "o"} if len(history) == 1 else {"linewidth": 1.3}
     losses.plot(numbers, [epoch.loss for epoch in history], color=BLUE, label="training", **style)
-    losses.plot(numbers, [epoch.val_loss for epoch in history], color=ORANGE, label="validation", **style)
+    if not all(math.isnan(epoch.val_loss) for epoch in history):
+        losses.plot(numbers, [epoch.val_loss for epoch in history], color=ORANGE, label="validation", **style)
     losses.set(title="Loss", xlabel="epoch")
     for axes in others:
         axes.plot(numbers, [epoch.val_accuracy for epoch in history], color=ORANGE, label="validation", **style)
@@ -153,7 +204,8 @@ def tensorboard_log(directory: Path | None, epochs_done: int) -> Iterator[Callab
 
         def log(epoch: Epoch) -> None:
             writer.add_scalar("loss/train", epoch.loss, epoch.number)
-            writer.add_scalar("loss/val", epoch.val_loss, epoch.number)
+            if not math.isnan(epoch.val_loss):
+                writer.add_scalar("loss/val", epoch.val_loss, epoch.number)
             if not math.isnan(epoch.val_accuracy):
                 writer.add_scalar("accuracy/val", epoch.val_accuracy, epoch.number)
 

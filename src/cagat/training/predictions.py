@@ -46,14 +46,14 @@ class Predictions:
                 parts[node] = name
         return cls(list(graph.node_names), list(classes), logits.detach().cpu().double().softmax(dim=1), parts)
 
-    def table(self) -> pa.Table:
+    def table(self, last: str = "split") -> pa.Table:
         """One row per node: `node`, `predicted`, `probability_CLASS` of each class, `split`."""
         best = self.probabilities.argmax(dim=1).tolist()
         columns = {"node": self.nodes, "predicted": [self.classes[number] for number in best]}
         shares = {
             f"probability_{name}": self.probabilities[:, number].numpy() for number, name in enumerate(self.classes)
         }
-        return pa.table({**columns, **shares, "split": self.parts})
+        return pa.table({**columns, **shares, last: self.parts})
 
     def write(self, path: Path) -> None:
         """Write the table as CSV, or as Parquet if the name ends so."""

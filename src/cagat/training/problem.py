@@ -3,59 +3,135 @@
 import hashlib
 import logging
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from cagat import data
+from cagat.data.loading import is_name
 from cagat.data.splits import Split
 from cagat.errors import DatasetError
 from cagat.models import Labelled, NodeClassifier, create
 from cagat.nn import SparseFeatures
 from cagat.settings import FeatureNorm, TrainConfig
+from cagat.training.cross_fit import FOLDS, folds_of
 
 _logger = logging.getLogger(__name__)
 
 DEFAULT_LABELS = 20
 
+LOPSIDED = 0.6
+"""The share of labels of one class above which classes weigh the same by default."""
+
 
 @dataclass(frozen=True)
 class Problem:
-    """A graph and its split; the numbers of labels per class are ``None`` if the split came with the graph."""
+    """A graph and the use of its labels.
+
+    The numbers of labels per class are ``None`` if they were not drawn. With the protocol `all` every label is for
+    training, and ``folds`` holds the fold of each training node, or is ``None`` if there are too few of them.
+    """
 
     graph: Data
     split: Split
     labels: int | None
     val_labels: int | None
+    protocol: Literal["all", "split"] = "split"
+    folds: Tensor | None = None
+    class_weight: Tensor | None = None
 
     @classmethod
     def load(cls, config: TrainConfig) -> "Problem":
-        """Load the graph of a configuration, with its split or a drawn one."""
+        """Load the graph of a configuration, and decide what each label is for."""
         graph = load_graph(config.dataset, config.data_dir)
-        asked = config.labels is not None or config.val_labels is not None
-        if not asked and hasattr(graph, "train_mask"):
+        fraction = config.train_fraction
+        asked = config.labels is not None or config.val_labels is not None or fraction is not None
+        has_split = hasattr(graph, "train_mask")
+        is_own = not is_name(config.dataset) and not has_split and not asked and config.parallel is None
+        protocol = config.protocol or ("all" if is_own else "split")
+        labels = val_labels = folds = None
+        if protocol == "all":
+            split = _all_labels(graph)
+            folds = folds_of(graph.y[split.train], config.seed)
+        elif has_split and not asked:
             split = data.split_given(graph)
-            if len(split.val) == 0:
-                raise DatasetError(
-                    f"The split of {graph.name} has no validation nodes, and without them training would not know when "
-                    "to stop. Name some (split: val), or let a split be drawn with --labels and --val-labels."
-                )
-            return cls(graph, split, None, None)
-        labels = DEFAULT_LABELS if config.labels is None else config.labels
-        val_labels = DEFAULT_LABELS if config.val_labels is None else config.val_labels
-        split = data.split(graph.y, labels, val_labels, config.seed, class_names=graph.class_names)
-        return cls(graph, split, labels, val_labels)
+        elif fraction is not None:
+            split = data.split_fractions(graph.y, fraction, config.val_fraction or 0.0, config.seed, keep_small=True)
+        else:
+            labels = DEFAULT_LABELS if config.labels is None else config.labels
+            val_labels = DEFAULT_LABELS if config.val_labels is None else config.val_labels
+            # The paper's graphs have no small classes, so that one there would be a mistake.
+            keeps = not is_name(config.dataset)
+            split = data.split(
+                graph.y, labels, val_labels, config.seed, class_names=graph.class_names, keep_small=keeps
+            )
+        weight = _class_weight(graph.y[split.train], len(graph.class_names), config.class_weight)
+        return cls(graph, split, labels, val_labels, protocol, folds, weight)
 
     def part(self, name: str) -> Labelled:
         """The nodes of a part and their classes."""
         nodes = getattr(self.split, name)
-        return Labelled(nodes, self.graph.y[nodes])
+        return Labelled(nodes, self.graph.y[nodes], self.class_weight if name == "train" else None)
+
+    def summary(self) -> str:
+        """How many labels there are, and what each is for."""
+        graph, (train, val, test) = self.graph, map(len, self.split)
+        counts = torch.bincount(graph.y[graph.y >= 0], minlength=len(graph.class_names))
+        found = (
+            f"{int(counts.sum())} of {graph.num_nodes} nodes are labelled, in {len(counts)} classes of "
+            f"{int(counts.min())} to {int(counts.max())} nodes"
+        )
+        use = f"{train} for training, {val} for validation, {test} for test"
+        if self.protocol == "all":
+            held_out = f" {test} test nodes are held out." if test else ""
+            use = f"all {train} train the model.{held_out} "
+            use += (
+                f"{FOLDS} folds of them decide when to stop and estimate the accuracy"
+                if self.folds is not None
+                else "They are too few for folds, so that training takes a fixed number of epochs"
+            )
+        elif val == 0:
+            use += "; training takes a fixed number of epochs"
+        weighted = "" if self.class_weight is None else " Rare classes weigh more (--class-weight)."
+        return f"{found}: {use}.{weighted}{self._small_classes()}"
+
+    def _small_classes(self) -> str:
+        """What is to be said of classes that have fewer labels than were asked for."""
+        wanted = (self.labels or 0) + (self.val_labels or 0)
+        counts = torch.bincount(self.graph.y[self.graph.y >= 0], minlength=len(self.graph.class_names)).tolist()
+        small = [
+            f"{name} ({count})" for name, count in zip(self.graph.class_names, counts, strict=True) if count <= wanted
+        ]
+        return f" Smaller classes give what they have: {', '.join(small)}." if small else ""
 
     def fingerprint(self) -> str:
         """A digest of all that training depends on; labels of test nodes have no part in it."""
-        return graph_digest(self.graph, *self.part("train"), *self.part("val"))
+        return graph_digest(self.graph, *self.part("train")[:2], *self.part("val")[:2])
+
+
+def _all_labels(graph: Data) -> Split:
+    """Every label for training, but those of test nodes that the graph's own split names."""
+    labelled, none = (graph.y >= 0), torch.empty(0, dtype=torch.int64)
+    test = getattr(graph, "test_mask", None)
+    test = torch.zeros_like(labelled) if test is None else test & labelled
+    train = (labelled & ~test).nonzero().flatten()
+    if len(train) == 0:
+        raise DatasetError(f"{graph.name}: no node has a label to train on. Label some nodes of each class.")
+    if len(torch.unique(graph.y[train])) < 2:
+        name = graph.class_names[int(graph.y[train[0]])]
+        raise DatasetError(f"{graph.name}: all labels are {name!r}. Label nodes of two classes at least.")
+    return Split(train, none, test.nonzero().flatten())
+
+
+def _class_weight(classes: Tensor, count: int, choice: str) -> Tensor | None:
+    """As scikit-learn's ``balanced``; ``auto`` is that if most labels are of one class, which would swallow all."""
+    counts = torch.bincount(classes, minlength=count)
+    is_lopsided = bool(counts.max() > LOPSIDED * counts.sum())
+    if choice == "none" or (choice == "auto" and not is_lopsided) or len(torch.unique(counts)) == 1:
+        return None
+    return counts.sum() / (torch.count_nonzero(counts) * counts.clamp(min=1)).float()
 
 
 def graph_digest(graph: Data, *further: Tensor) -> str:
@@ -84,10 +160,15 @@ def load_graph(dataset: str, data_dir: str | None) -> Data:
     return graph
 
 
+def new_model(config: TrainConfig, graph: Data, device: torch.device) -> NodeClassifier:
+    """A model with weights drawn from torch's generator as it stands."""
+    return create(config.model, graph.x.shape[1], len(graph.class_names), **config.hyperparameters()).to(device)
+
+
 def fresh_model(config: TrainConfig, graph: Data, device: torch.device) -> tuple[NodeClassifier, tuple[Any, ...]]:
-    """A model with weights drawn from torch's generator as it stands, and what it takes."""
+    """A fresh model, and what it takes."""
     assert config.feature_norm is not None
-    model = create(config.model, graph.x.shape[1], len(graph.class_names), **config.hyperparameters()).to(device)
+    model = new_model(config, graph, device)
     if not model.takes_weights and getattr(graph, "edge_weight", None) is not None:
         _logger.info("The edges have weights, which %s does not use.", config.model)
     return model, inputs_for(model, graph, config.feature_norm, device)

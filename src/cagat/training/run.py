@@ -1,9 +1,11 @@
 """A run from its configuration to its files, resumable at any moment."""
 
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -21,6 +23,8 @@ from cagat.training.outputs import RunResult, finish, read_result, tensorboard_l
 from cagat.training.problem import Problem
 from cagat.training.run_directory import RunDirectory, RunError, metrics_line
 from cagat.training.trainer import DivergedError, Epoch, Trainer
+
+_logger = logging.getLogger(__name__)
 
 _HEAD = f"The whole configuration of this run, written by cagat {__version__}; see: cagat train --help"
 
@@ -110,7 +114,8 @@ class Run:
                 self.directory.require_free()
             world.share(self.config.values())
             problem = Problem.load(self.config)
-            self.config = self.config.model_copy(update={"labels": problem.labels, "val_labels": problem.val_labels})
+            self.config = self.config.model_copy(update=_drawn(problem))
+            _logger.info("%s", problem.summary())
             trainer = make_trainer(self.config, problem, device, world)
             checkpoints = Checkpoints(self.directory, self.config, problem.fingerprint())
             loaded = checkpoints.load(trainer)
@@ -188,6 +193,11 @@ def join_run(world: World, should_stop: Callable[[], bool] = lambda: False) -> N
             if trainer.best is None:
                 return
         finish(trainer)
+
+
+def _drawn(problem: Problem) -> dict[str, Any]:
+    """What was decided about the labels, so that a resumed run does not decide anew."""
+    return {"protocol": problem.protocol, "labels": problem.labels, "val_labels": problem.val_labels}
 
 
 @contextlib.contextmanager

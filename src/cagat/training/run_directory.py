@@ -33,6 +33,7 @@ class RunDirectory:
         self.model = path / "model.safetensors"
         self.model_checksum = path / "model.safetensors.sha256"
         self.predictions = path / "predictions.csv"
+        self.out_of_fold = path / "out_of_fold.csv"
         self.curves = path / "curves.png"
         self.parallel = path / "parallel.json"
         self.result = path / "result.json"
@@ -41,7 +42,7 @@ class RunDirectory:
     @property
     def files(self) -> tuple[Path, ...]:
         """All files that a run writes again and again or at its end."""
-        written_at_the_end = (self.model, self.predictions, self.curves, self.parallel, self.result)
+        written_at_the_end = (self.model, self.predictions, self.out_of_fold, self.curves, self.parallel, self.result)
         return (self.config, self.metrics, self.checkpoint, *written_at_the_end)
 
     def require_free(self) -> None:
@@ -109,15 +110,12 @@ def directory_lock(path: Path) -> Iterator[None]:
 
 
 def _epoch(values: dict[str, Any]) -> Epoch:
-    accuracy = values["val_accuracy"]
-    losses = float(values["loss"]), float(values["val_loss"])
-    return Epoch(int(values["epoch"]), *losses, math.nan if accuracy is None else float(accuracy))
+    numbers = (values[key] for key in ("loss", "val_loss", "val_accuracy"))
+    return Epoch(int(values["epoch"]), *(math.nan if number is None else float(number) for number in numbers))
 
 
 def metrics_line(epoch: Epoch) -> str:
     """The line of an epoch; without times, so that a resumed run writes the same bytes as an unbroken one."""
-    number, loss, val_loss, val_accuracy = epoch
     # JSON has no word for what is not a number.
-    accuracy = None if math.isnan(val_accuracy) else val_accuracy
-    values = {"epoch": number, "loss": loss, "val_loss": val_loss, "val_accuracy": accuracy}
-    return json.dumps(values) + "\n"
+    loss, val_loss, val_accuracy = (None if math.isnan(number) else number for number in epoch[1:])
+    return json.dumps({"epoch": epoch.number, "loss": loss, "val_loss": val_loss, "val_accuracy": val_accuracy}) + "\n"

@@ -34,6 +34,7 @@ class Description:
     features: list[str] | None
     feature_norm: FeatureNorm
     graph: str
+    temperature: float = 1.0
 
 
 def write_weights(path: Path, model: NodeClassifier, description: Description) -> None:
@@ -105,6 +106,10 @@ class TrainedRun:
         logits: Tensor = self.model(*self.inputs(graph))
         return logits
 
+    def probabilities(self, graph: Data) -> Tensor:
+        """The calibrated probability of each class, of all nodes of such a graph."""
+        return (self.logits(graph).double() / self.description.temperature).softmax(dim=1)
+
     @torch.no_grad()
     def embed(self, dataset: str | None = None) -> Embeddings:
         """The hidden representation of all nodes, of the graph trained on or of another."""
@@ -118,7 +123,8 @@ class TrainedRun:
             DatasetError: The other graph has other features, or the model labels only the graph it was trained on.
         """
         graph, split = self._graph(dataset)
-        return Predictions.from_logits(self.logits(graph), graph, self.description.classes, split)
+        logits = self.logits(graph).double() / self.description.temperature
+        return Predictions.from_logits(logits, graph, self.description.classes, split)
 
     def evaluate(self) -> Evaluation:
         """How right the model is on its own graph."""

@@ -14,7 +14,7 @@ from cagat.settings import FitOptions
 
 
 class Validation(NamedTuple):
-    """Loss and accuracy on the validation nodes; the accuracy is NaN if the model labels nodes only at the end."""
+    """Loss and accuracy on the validation nodes; NaN if there are none, the accuracy also before a model labels any."""
 
     loss: float
     accuracy: float
@@ -32,6 +32,7 @@ class EpochPlan(ABC):
         self.inputs = inputs
         self.train = train
         self.val = val
+        self.has_validation = val.nodes.numel() > 0
 
     @abstractmethod
     def losses(self, epoch: int) -> Iterator[Tensor]:
@@ -74,8 +75,8 @@ class FullBatch(EpochPlan):
 class Epoch(NamedTuple):
     """What is known after an epoch, numbered from 1.
 
-    ``val_loss`` is the model's loss for early stopping; ``val_accuracy`` is not a number if the model labels nodes only
-    at the end.
+    ``val_loss`` is the model's loss for early stopping; it is not a number without validation nodes. Nor is
+    ``val_accuracy`` then, or if the model labels nodes only at the end.
     """
 
     number: int
@@ -99,11 +100,12 @@ _REMEDY = (
 class Trainer:
     """Trains a model epoch by epoch, so that it can be watched, stopped, saved and resumed between any two.
 
-    It keeps the weights of the lowest validation loss. It is given the labels of the training and of the validation
-    nodes only, so it cannot read any other.
+    It keeps the weights of the lowest validation loss; without validation nodes it trains for a fixed number of epochs
+    and keeps the last. It is given the labels of the training and of the validation nodes only, so it cannot read any
+    other.
 
     Attributes:
-        best: The first epoch of the lowest validation loss, if there was any.
+        best: The first epoch of the lowest validation loss, or without validation the last, if there was any.
         optimizer: Adam, or ``None`` for a model with a closed form.
     """
 
@@ -122,8 +124,15 @@ class Trainer:
         """The epoch after which training ends if validation improves no more."""
         if self.model.closed_form:
             return 1
+        if not self.has_validation:
+            return min(self.options.epochs, self.options.fixed_epochs)
         best = 0 if self.best is None else self.best.number
         return min(self.options.epochs, best + self.options.patience)
+
+    @property
+    def has_validation(self) -> bool:
+        """Whether validation decides when to stop."""
+        return self.plan.has_validation or self.model.labels_at_the_end
 
     @property
     def finished(self) -> bool:
@@ -136,17 +145,24 @@ class Trainer:
         try:
             loss = self._learn(number)
             with torch.no_grad():
-                self.model.eval()
-                found = self.plan.validate()
+                found = self._validate()
         except NonFiniteError as error:
             raise DivergedError(f"The loss became nan in epoch {number}. {_REMEDY} In a layer, {error}.") from error
-        epoch = Epoch(number, loss, _finite(found.loss, "validation loss", number), found.accuracy)
+        val_loss = _finite(found.loss, "validation loss", number) if self.has_validation else math.nan
+        epoch = Epoch(number, loss, val_loss, found.accuracy)
         self.history.append(epoch)
-        if self.best is None or epoch.val_loss < self.best.val_loss:
+        if self.best is None or not self.has_validation or epoch.val_loss < self.best.val_loss:
             self.best = epoch
-            # state_dict() alone gives the live tensors, which the next step would change: clone them.
-            self._best_weights = {name: weight.clone() for name, weight in self.model.state_dict().items()}
+            self._keep_best()
         return epoch
+
+    def _validate(self) -> Validation:
+        self.model.eval()
+        return self.plan.validate() if self.has_validation else Validation(math.nan, math.nan)
+
+    def _keep_best(self) -> None:
+        # state_dict() alone gives the live tensors, which the next step would change: clone them.
+        self._best_weights = {name: weight.clone() for name, weight in self.model.state_dict().items()}
 
     def _learn(self, number: int) -> float:
         self.model.train()
@@ -180,28 +196,36 @@ class Trainer:
 
     def state_dict(self) -> dict[str, Tensor]:
         """All that the next epoch depends on, as tensors by name."""
-        moments = {} if self.optimizer is None else self.optimizer.state_dict()["state"]
         generators = {"cpu": torch.get_rng_state()}
         if torch.cuda.is_available():
             generators |= {f"cuda.{number}": state for number, state in enumerate(torch.cuda.get_rng_state_all())}
-        groups = {
-            "model": self.model.state_dict(),
-            "best": self._best_weights,
-            "training": self.model.training_state(),
-            "optimizer": {f"{key}.{name}": one for key, state in moments.items() for name, one in state.items()},
-            "random": generators,
-        }
         history = torch.tensor([epoch[1:] for epoch in self.history], dtype=torch.float64).view(-1, 3)
-        named = {f"{group}.{name}": one for group, tensors in groups.items() for name, one in tensors.items()}
-        return {"history": history, **named}
+        return {"history": history, **self.learnt(), **_prefixed(best=self._best_weights, random=generators)}
+
+    def learnt(self) -> dict[str, Tensor]:
+        """What steps have changed: the weights, what the model carries along, and Adam's moments."""
+        moments = {} if self.optimizer is None else self.optimizer.state_dict()["state"]
+        by_name = {f"{key}.{name}": one for key, state in moments.items() for name, one in state.items()}
+        return _prefixed(model=self.model.state_dict(), training=self.model.training_state(), optimizer=by_name)
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Go on where :meth:`state_dict` was called: what follows is the same to the bit."""
-        self.model.load_state_dict(_named(state, "model"))
-        self.model.load_training_state(_named(state, "training"))
+        self.load_learnt(state)
         self._best_weights = _named(state, "best")
         self.history = [Epoch(number, *values) for number, values in enumerate(state["history"].tolist(), 1)]
-        self.best = min(self.history, key=lambda epoch: epoch.val_loss, default=None)
+        if self.has_validation:
+            self.best = min(self.history, key=lambda epoch: epoch.val_loss, default=None)
+        else:
+            self.best = self.history[-1] if self.history else None
+        random = _named(state, "random")
+        torch.set_rng_state(random.pop("cpu"))
+        if random:
+            torch.cuda.set_rng_state_all([random[f"cuda.{number}"] for number in range(len(random))])
+
+    def load_learnt(self, state: Mapping[str, Tensor]) -> None:
+        """Take back what :meth:`learnt` gave."""
+        self.model.load_state_dict(_named(state, "model"))
+        self.model.load_training_state(_named(state, "training"))
         if self.optimizer is not None:
             moments: dict[int, dict[str, Tensor]] = {}
             for name, tensor in _named(state, "optimizer").items():
@@ -210,10 +234,6 @@ class Trainer:
             # Adam's settings are those of the configuration.
             settings = self.optimizer.state_dict()["param_groups"]
             self.optimizer.load_state_dict({"state": moments, "param_groups": settings})
-        random = _named(state, "random")
-        torch.set_rng_state(random.pop("cpu"))
-        if random:
-            torch.cuda.set_rng_state_all([random[f"cuda.{number}"] for number in range(len(random))])
 
 
 class FitResult(NamedTuple):
@@ -267,6 +287,10 @@ def _finite(loss: float, name: str, epoch: int) -> float:
     if not math.isfinite(loss):
         raise DivergedError(f"The {name} became {loss} in epoch {epoch}. {_REMEDY}")
     return loss
+
+
+def _prefixed(**groups: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {f"{group}.{name}": one for group, tensors in groups.items() for name, one in tensors.items()}
 
 
 def _named(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
