@@ -160,7 +160,6 @@ def test_masks_of_any_data(folder):
     [
         ("node,split\na,train\nb,test\nz,train\n", "node 'z' is not in the graph"),
         ("node,split\na,train\na,test\nb,test\n", "more than one row"),
-        ("node,split\na,train\nb,val\n", "no test nodes"),
         ("node,split\nb,test\n", "no train nodes"),
         ("node,split\na,train\ne,test\n", r"node 'e' into test, but it has no label \(1 such"),
         ("node,split\na,sometimes\n", "'sometimes' is no part of a split"),
@@ -177,3 +176,17 @@ def test_a_data_without_names_goes_by_numbers(folder):
     del data.node_names
     (folder / "own.csv").write_text("node,split\n3,test\n0,train\n")
     assert [part.tolist() for part in split_given(data, folder / "own.csv")] == [[0], [], [3]]
+
+
+def test_small_classes_give_what_they_have():
+    y = torch.tensor([0] * 100 + [1] * 8 + [2])
+    with pytest.raises(DatasetError, match="Class 1 has 8 labelled nodes"):
+        split(y, 20, 20, 0)
+    kept = split(y, 20, 20, 0, keep_small=True)
+    counts = [torch.bincount(y[part], minlength=3).tolist() for part in kept]
+    assert counts == [[20, 3, 1], [20, 3, 0], [60, 2, 0]]
+    fractions = split_fractions(y, 0.5, 0.25, 0, keep_small=True)
+    assert [torch.bincount(y[part], minlength=3).tolist() for part in fractions] == [[50, 4, 1], [25, 2, 0], [25, 2, 0]]
+    # Where all classes are large enough, nothing changes.
+    for one, other in zip(split(y[:100], 20, 20, 0), split(y[:100], 20, 20, 0, keep_small=True), strict=True):
+        assert torch.equal(one, other)

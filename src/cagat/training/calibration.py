@@ -1,5 +1,6 @@
 """Probabilities that mean what they say: a temperature, and how far probabilities are from frequencies."""
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -11,35 +12,38 @@ from torch.nn import functional as F
 _LOWEST, _HIGHEST = -3.0, 3.0
 """The range of the logarithm of a temperature."""
 
+_PRIOR = 0.35
+"""The standard deviation that the logarithm of a temperature has before anything is known."""
+
 BINS = 15
 """As in Guo et al., On Calibration of Modern Neural Networks, 2017."""
 
 
-def fit_temperature(logits: Tensor, classes: Tensor) -> float:
-    """The temperature by which logits must be divided to give the likeliest probabilities; 1 if that is not sure.
+def fit_temperature(logits: Tensor, classes: Tensor, shares: Tensor | None = None) -> float:
+    """The temperature by which logits must be divided to give the likeliest probabilities.
 
     It is taken from nodes that the model did not learn from. With few of them chance decides, so the temperature is
-    drawn towards 1, by a normal prior on its logarithm, and it is 1 unless the gain in likelihood exceeds its standard
-    error.
+    drawn towards 1 by a normal prior on its logarithm.
 
     Args:
         logits: Of these nodes, shape ``(nodes, classes)``.
         classes: Their true classes.
+        shares: The share of each class among all nodes, as far as it is known. Nodes for validation are often drawn
+            evenly from the classes, and those of rare classes are harder, so that they then weigh less.
     """
-    if len(classes) < 2:
+    if len(classes) == 0:
         return 1.0
     logits, classes = logits.detach().cpu().double(), classes.cpu()
-
-    def losses(logarithm: float) -> Tensor:
-        return F.cross_entropy(logits / torch.tensor(logarithm).exp(), classes, reduction="none")
+    weights = torch.ones(len(classes), dtype=torch.float64)
+    if shares is not None:
+        weights = (shares.cpu().double() / torch.bincount(classes, minlength=len(shares)).clamp(min=1))[classes]
+    weights *= len(weights) / weights.sum().clamp(min=1e-12)
 
     def objective(logarithm: float) -> float:
-        return losses(logarithm).sum().item() + logarithm**2 / 2
+        losses = F.cross_entropy(logits / math.exp(logarithm), classes, reduction="none")
+        return (weights * losses).sum().item() + logarithm**2 / (2 * _PRIOR**2)
 
-    found = minimize_scalar(objective, bounds=(_LOWEST, _HIGHEST), method="bounded")
-    gain = losses(0.0) - losses(float(found.x))
-    standard_error = gain.std().item() / len(gain) ** 0.5
-    return float(torch.tensor(found.x, dtype=torch.float64).exp()) if gain.mean().item() > standard_error else 1.0
+    return math.exp(minimize_scalar(objective, bounds=(_LOWEST, _HIGHEST), method="bounded").x)
 
 
 def expected_calibration_error(probabilities: Tensor, classes: Tensor) -> float:

@@ -75,10 +75,11 @@ def judged_nodes(problem: Problem, trainer: Trainer, logits: Tensor) -> Judged |
 
 def temperature_of(problem: Problem, trainer: Trainer, logits: Tensor) -> float:
     """From labelled nodes that the model did not learn from and that no accuracy is measured on."""
+    shares = torch.bincount(logits.argmax(dim=1), minlength=logits.size(1)) / len(logits)
     if isinstance(trainer, CrossFit):
-        return fit_temperature(trainer.out_of_fold, problem.part("train").classes)
+        return fit_temperature(trainer.out_of_fold, problem.part("train").classes, shares)
     val = problem.part("val")
-    return fit_temperature(logits[val.nodes], val.classes)
+    return fit_temperature(logits[val.nodes], val.classes, shares)
 
 
 def accuracy_without_graph(config: TrainConfig, problem: Problem) -> float | None:
