@@ -1,6 +1,7 @@
 """The attention matrix S as an operator: on all pairs without ever forming it, or on the edges only."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
@@ -11,6 +12,8 @@ from cagat.memory import require_memory
 
 # One-hot columns are multiplied in blocks that take about this many bytes.
 _BLOCK_BYTES = 2**27
+# Columns from which on a product of its own costs less than copying them beside others.
+_WIDE = 32
 
 
 def is_zero(coefficient: float | Tensor) -> bool:
@@ -97,6 +100,13 @@ class AttentionOperator(ABC):
                 rows[start:stop] = self._one_hot_product(block, transpose=True).permute(2, 1, 0)
                 start = stop
         return rows
+
+    def columns(self, nodes: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """The columns of chosen nodes, without gradients: block by block, its nodes and ``(n, heads, len(block))``."""
+        for block in torch.split(nodes, self._block_size()):
+            with torch.no_grad():
+                columns = self._one_hot_product(block, transpose=False)
+            yield block, columns
 
     def require_rows(self, count: int, matrices: int = 1) -> None:
         """Raise unless there is memory for the rows of so many nodes, of one matrix or of several of them."""
@@ -328,7 +338,12 @@ class FullSupport(AttentionOperator):
         return sources
 
     def _wide(self, values: Tensor, factors: list[Tensor], transpose: bool) -> list[Tensor]:
-        """One product with all factors side by side, which reads the values and the pattern once."""
+        """One product with all factors side by side, which reads the values and the pattern once.
+
+        Factors that are wide by themselves are multiplied one by one: to copy them would take longer than to read.
+        """
+        if len(factors) > 1 and factors[0].size(-1) >= _WIDE:
+            return [spmm_heads(self.graph.pattern, values, factor, transpose=transpose) for factor in factors]
         wide = torch.cat(factors, dim=-1) if len(factors) > 1 else factors[0]
         product = spmm_heads(self.graph.pattern, values, wide, transpose=transpose)
         return list(torch.split(product, [factor.size(-1) for factor in factors], dim=-1))

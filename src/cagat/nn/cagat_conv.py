@@ -59,6 +59,22 @@ class AttentionOperators(NamedTuple):
     S: FullSupport | EdgeSupport
 
 
+class Aggregation(NamedTuple):
+    r"""The parts of a layer's output: :math:`\lambda S V` and what each node keeps of its own.
+
+    Attributes:
+        S: The context-aware attention.
+        V: The features that it aggregates, shape ``(n, heads, channels)``: Z, or with feedback the H before.
+        own: What does not come through S: :math:`(1 - \lambda) Z` in the shape of V.
+        lam: The share of aggregated features, shape ``(heads,)``.
+    """
+
+    S: FullSupport | EdgeSupport
+    V: Tensor
+    own: Tensor
+    lam: Tensor
+
+
 class LearnableCoefficients(torch.nn.Module):
     r"""The coefficients :math:`\alpha, \lambda \in [0, 1]` and :math:`\xi \ge 0`, fixed, or one per head and learnt.
 
@@ -325,6 +341,15 @@ class CaGATConv(ExplainedMessages):
         G = self._attend(Z, graph, edge_attr)
         S = diffuse(Z, G, graph, self.coefficients(), replace(self.diffusion, K=rounds)).S
         return AttentionOperators(EdgeSupport(graph, G), S)
+
+    @torch.no_grad()
+    def aggregation(self, x: Features, edge_index: Adjacency, edge_attr: Tensor | None = None) -> Aggregation:
+        """The parts of the output as it is in evaluation, before heads are joined and bias and residual are added."""
+        _, graph, edge_attr, Z = self._prepare(x, edge_index, edge_attr)
+        coefficients = self.coefficients()
+        S, V = diffuse(Z, self._attend(Z, graph, edge_attr), graph, coefficients, self.diffusion)[1:]
+        lam = torch.as_tensor(coefficients.lam, dtype=Z.dtype, device=Z.device).expand(self.heads)
+        return Aggregation(S, V, (1 - lam[:, None]) * Z, lam)
 
     def _prepare(
         self, x: Features, edge_index: Adjacency, edge_attr: Tensor | None
