@@ -185,7 +185,41 @@ def test_evaluate(run):
     assert sum(row["nodes"] for row in found["classes"]) == 60
     hits = sum(row["nodes"] * row["recall"] for row in found["classes"])
     assert hits / 60 == pytest.approx(found["accuracy"]["test"])
-    assert "test" in cagat("evaluate", run).stdout
+    assert found["measured_on"] == "test"
+    low, high = found["intervals"]["test"]
+    assert low < found["accuracy"]["test"] < high
+    assert 0 <= found["calibration_error"] <= 100
+    shown = cagat("evaluate", run).stdout
+    assert "of 60 nodes, 95 % interval" in shown
+    assert "expected calibration error" in shown
+    assert (run / "reliability.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_evaluate_on_another_graph(run, tmp_path):
+    new = GRAPH.replace("seed=0", "seed=1")
+    done = cagat("evaluate", run, "--dataset", new, "--plot", tmp_path / "r.png", "--json")
+    assert done.returncode == 0, done.stderr
+    # Its nodes have the names of those trained on, but other features: they are all new.
+    assert json.loads(done.stdout)["sizes"] == {"test": 90}
+    assert (tmp_path / "r.png").exists()
+    same = json.loads(cagat("evaluate", run, "--dataset", GRAPH, "--json").stdout)
+    own = json.loads(cagat("evaluate", run, "--json").stdout)
+    assert same["sizes"] == own["sizes"]
+    assert same["accuracy"] == pytest.approx(own["accuracy"])
+    assert "must end in .png" in cagat("evaluate", run, "--plot", tmp_path / "r.pdf").stderr
+
+
+def test_predictions_name_training_nodes(run, tmp_path):
+    table = pyarrow.csv.read_csv(run / "predictions.csv").to_pydict()
+    trained_on = {node for node, part in zip(table["node"], table["split"], strict=True) if part == "train"}
+    named = {reason.rsplit(" ", 2)[0] for text in table["because"] if text for reason in text.split("; ")}
+    assert named
+    assert named <= set(map(str, trained_on))
+    assert cagat("predict", run, "--no-because", "--out", tmp_path / "p.csv").returncode == 0
+    assert set(pyarrow.csv.read_csv(tmp_path / "p.csv")["because"].to_pylist()) <= {"", None}
+    # The same nodes in the same graph by another way are named again.
+    assert cagat("predict", run, "--dataset", GRAPH, "--out", tmp_path / "q.csv").returncode == 0
+    assert pyarrow.csv.read_csv(tmp_path / "q.csv")["because"].to_pylist() == table["because"]
 
 
 def test_embed(run, tmp_path):

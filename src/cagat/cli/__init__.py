@@ -14,7 +14,7 @@ from cagat.cli.demo import demo
 from cagat.cli.models import models
 from cagat.cli.reproduce import repeated_options, reproduce
 from cagat.cli.train import train
-from cagat.cli.trained import embed, evaluate, explore, predict, report
+from cagat.cli.trained import doubts, embed, evaluate, explore, predict, report
 from cagat.cli.tune import tune
 
 app = typer.Typer(
@@ -24,7 +24,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for _command in (demo, train, predict, evaluate, embed, explore, report, tune, reproduce, bench, models):
+for _command in (demo, train, predict, evaluate, doubts, embed, explore, report, tune, reproduce, bench, models):
     app.command()(_command)
 app.add_typer(data.app, name="data")
 

@@ -1,4 +1,4 @@
-"""Commands on trained runs: `cagat predict`, `evaluate`, `embed`, `explore` and `report`."""
+"""Commands on trained runs: `cagat predict`, `evaluate`, `doubts`, `embed`, `explore` and `report`."""
 
 import json
 import shlex
@@ -20,42 +20,117 @@ def predict(
     run: RunArgument,
     out: Annotated[Path, typer.Option(help="The file to write: .csv or .parquet.")],
     dataset: Dataset = None,
+    because: Annotated[
+        bool | None,
+        typer.Option(help="Name the labelled nodes that each prediction rests on (default: unless it takes minutes)."),
+    ] = None,
 ) -> None:
     """Label all nodes of a graph with a trained model.
 
-    The file has one row per node: node, predicted, probability_CLASS for each class, split.
+    The file has one row per node: node, predicted, probability_CLASS for each class, split, confidence, because. The
+    last is for CaGAT alone: the labelled nodes that contribute most to the prediction, and their shares.
     """
     show_messages()
     from cagat.training import TrainedRun
     from cagat.training.predictions import TABLE_FILES, require_suffix
 
     require_suffix(out, TABLE_FILES)
-    predictions = TrainedRun(run).predict(dataset)
+    predictions = TrainedRun(run).predict(dataset, because=because)
     predictions.write(out)
     typer.echo(f"{out}: {len(predictions.nodes)} nodes")
 
 
 def evaluate(
     run: RunArgument,
+    dataset: Annotated[
+        str | None, typer.Option(help="Another graph with labels: a name or a path (default: the run's own).")
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="The reliability diagram: a .png (default: RUN/reliability.png; with --dataset none)."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Show how many nodes of each part a trained model labels right, and of test nodes class by class."""
+    """Show how many nodes a trained model labels right, class by class, and how far its probabilities can be trusted.
+
+    Accuracies have their 95 % interval. The expected calibration error is how far confidence and accuracy are apart.
+    """
     show_messages()
     from rich.console import Console
     from rich.table import Table
 
     from cagat.training import TrainedRun
+    from cagat.training.evaluation import draw_reliability
+    from cagat.training.predictions import require_suffix
 
-    found = TrainedRun(run).evaluate()
+    if plot is not None:
+        require_suffix(plot, (".png",))
+    trained = TrainedRun(run)
+    found = trained.evaluate(dataset)
+    if plot is None and dataset is None:
+        plot = trained.directory.reliability
+    if found.measured_on is not None and plot is not None:
+        draw_reliability(found, plot)
     if as_json:
         typer.echo(json.dumps(found.as_dict()))
         return
+    width = max(map(len, found.accuracy))
     for part, share in found.accuracy.items():
-        typer.echo(f"{part:6} {100 * share:.1f} % of {found.sizes[part]} nodes")
-    table = Table("class", "test nodes", "found", "of those called so, right", title="Test nodes, class by class")
+        low, high = found.intervals[part]
+        typer.echo(
+            f"{_words(part):{width}} {100 * share:.1f} % of {found.sizes[part]} nodes, 95 % interval "
+            f"{100 * low:.1f} to {100 * high:.1f} %"
+        )
+    if found.measured_on is None:
+        typer.echo("No labelled node was held out, so nothing here tells how right the model is on new nodes.")
+        return
+    part = _words(found.measured_on)
+    typer.echo(f"expected calibration error {found.calibration_error:.1f} % ({part} nodes)")
+    title = f"{part.capitalize()} nodes, class by class"
+    table = Table("class", f"{part} nodes", "found", "of those called so, right", title=title)
     for row in found.classes:
         table.add_row(row.name, str(row.nodes), _percent(row.recall), _percent(row.precision))
     Console().print(table)
+    if plot is not None:
+        typer.echo(f"{plot}: how many predictions of each confidence are right")
+
+
+def doubts(
+    run: RunArgument,
+    top: Annotated[int, typer.Option(min=1, help="How many to show, the gravest first.")] = 20,
+    out: Annotated[Path | None, typer.Option(help="A file for all of them: .csv or .parquet.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """List labels that may be wrong: those that models which were not trained on them contradict.
+
+    It needs a run with folds, as `cagat train --protocol all` makes them.
+    """
+    show_messages()
+    from rich.console import Console
+    from rich.table import Table
+
+    from cagat.training.doubts import OutOfFold, doubts_table, find_doubts
+    from cagat.training.predictions import TABLE_FILES, require_suffix, write_table
+    from cagat.training.run_directory import RunDirectory
+
+    if out is not None:
+        require_suffix(out, TABLE_FILES)
+    known = OutOfFold.read(RunDirectory(run))
+    found = find_doubts(known)
+    if out is not None:
+        write_table(doubts_table(found), out)
+    if as_json:
+        shown = [doubt._asdict() for doubt in found[:top]]
+        typer.echo(json.dumps({"labelled": len(known.nodes), "doubted": len(found), "doubts": shown}))
+        return
+    typer.echo(f"{len(found)} of {len(known.nodes)} labels are contradicted by models that were not trained on them.")
+    if found:
+        table = Table("node", "label", "predicted", "probability of the label", "of the predicted class")
+        for doubt in found[:top]:
+            table.add_row(*doubt[:3], _percent(doubt.label_probability), _percent(doubt.predicted_probability))
+        Console().print(table)
+    if out is not None:
+        typer.echo(f"{out}: {len(found)} labels")
 
 
 def embed(
@@ -126,3 +201,7 @@ def report(
 
 def _percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def _words(part: str) -> str:
+    return part.replace("_", "-")

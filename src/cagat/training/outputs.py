@@ -13,13 +13,16 @@ from torch import Tensor
 
 from cagat.errors import CagatError
 from cagat.files import atomic_write, read_bounded
+from cagat.models import CaGAT
 from cagat.safetensors_file import is_intact
 from cagat.settings import TrainConfig
 from cagat.style import BLUE, GREY, ORANGE
 from cagat.training.cross_fit import CrossFit
+from cagat.training.doubts import OutOfFold
 from cagat.training.estimate import Estimate, accuracy_without_graph, judged_nodes, temperature_of
-from cagat.training.predictions import Predictions, write_table
-from cagat.training.problem import Problem
+from cagat.training.evidence import find_evidence
+from cagat.training.predictions import Predictions
+from cagat.training.problem import Problem, inputs_for
 from cagat.training.run_directory import RunDirectory
 from cagat.training.trained_run import Description, write_weights
 from cagat.training.trainer import Epoch, Trainer, accuracy_of
@@ -117,17 +120,23 @@ def write_outputs(
         temperature=temperature,
     )
     write_weights(directory.model, trainer.model, description)
-    names = graph.class_names
-    Predictions.from_logits(logits.double() / temperature, graph, names, problem.split).write(directory.predictions)
+    names = list(graph.class_names)
+    evidence = None
+    if isinstance(trainer.model, CaGAT):
+        device = trainer.model.convs[0].att_src.device
+        inputs = inputs_for(trainer.model, graph, config.feature_norm, device)
+        evidence = find_evidence(trainer.model, inputs, logits.argmax(dim=1), problem.split.train)
+    predictions = Predictions.from_logits(logits, graph, names, problem.split, temperature, evidence)
+    predictions.write(directory.predictions)
     if isinstance(trainer, CrossFit):
         train = problem.part("train")
-        held_out = Predictions(
+        held_out = OutOfFold(
             [graph.node_names[node] for node in train.nodes.tolist()],
-            list(names),
-            (trainer.out_of_fold.double() / temperature).softmax(dim=1),
-            [names[number] for number in train.classes.tolist()],
+            train.classes.numpy(),
+            names,
+            (trainer.out_of_fold.double() / temperature).softmax(dim=1).numpy(),
         )
-        write_table(held_out.table("label"), directory.out_of_fold)
+        held_out.write(directory)
     draw_curves(trainer.history, best.number, directory.curves)
     if report is not None:
         atomic_write(directory.parallel, json.dumps(report, indent=1) + "\n")

@@ -1,10 +1,10 @@
-"""What a trained model says about each node, how right it is, and files of that."""
+"""What a trained model says about each node, and files of that."""
 
 import logging
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from cagat.data.graph import SPLIT_NAMES
 from cagat.data.splits import Split
 from cagat.errors import ConfigError
 from cagat.files import atomic_write
+from cagat.training.evidence import Evidence
 
 _logger = logging.getLogger(__name__)
 
@@ -36,24 +37,45 @@ class Predictions:
     classes: list[str]
     probabilities: Tensor
     parts: list[str]
+    evidence: Evidence | None = None
 
     @classmethod
-    def from_logits(cls, logits: Tensor, graph: Data, classes: list[str], split: Split | None) -> "Predictions":
-        """Of a model's logits; in double precision, so that probabilities sum to one."""
+    def from_logits(
+        cls,
+        logits: Tensor,
+        graph: Data,
+        classes: list[str],
+        split: Split | None,
+        temperature: float = 1.0,
+        evidence: Evidence | None = None,
+    ) -> "Predictions":
+        """Of a model's logits; in double precision, so that probabilities sum to one.
+
+        Args:
+            logits: The logits of all nodes.
+            graph: Their graph.
+            classes: What the classes are called.
+            split: The parts that nodes are in, if they are in any.
+            temperature: What the logits are divided by, so that probabilities are as large as they are right.
+            evidence: The labelled nodes that each prediction rests on, if they are known.
+        """
         parts = [""] * int(graph.num_nodes)
         for name in SPLIT_NAMES if split is not None else ():
             for node in getattr(split, name).tolist():
                 parts[node] = name
-        return cls(list(graph.node_names), list(classes), logits.detach().cpu().double().softmax(dim=1), parts)
+        probabilities = (logits.detach().cpu().double() / temperature).softmax(dim=1)
+        return cls(list(graph.node_names), list(classes), probabilities, parts, evidence)
 
-    def table(self, last: str = "split") -> pa.Table:
-        """One row per node: `node`, `predicted`, `probability_CLASS` of each class, `split`."""
-        best = self.probabilities.argmax(dim=1).tolist()
-        columns = {"node": self.nodes, "predicted": [self.classes[number] for number in best]}
+    def table(self) -> pa.Table:
+        """One row per node: node, predicted, probability_CLASS of each class, split, confidence, because."""
+        confidence, best = self.probabilities.max(dim=1)
+        columns = {"node": self.nodes, "predicted": [self.classes[number] for number in best.tolist()]}
         shares = {
             f"probability_{name}": self.probabilities[:, number].numpy() for number, name in enumerate(self.classes)
         }
-        return pa.table({**columns, **shares, last: self.parts})
+        because = [""] * len(self.nodes) if self.evidence is None else self.evidence.texts(self.nodes)
+        last = {"split": self.parts, "confidence": confidence.numpy(), "because": because}
+        return pa.table({**columns, **shares, **last})
 
     def write(self, path: Path) -> None:
         """Write the table as CSV, or as Parquet if the name ends so."""
@@ -77,45 +99,6 @@ class Embeddings:
             return
         columns = {f"unit_{number}": vectors[:, number] for number in range(vectors.shape[1])}
         write_table(pa.table({"node": self.nodes, **columns}), path)
-
-
-class ClassScore(NamedTuple):
-    """A class among the test nodes: how many are of it, how many of them were found, how many called so are right."""
-
-    name: str
-    nodes: int
-    recall: float | None
-    precision: float | None
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """How right a model is. This, and nothing before it, looks at the labels of test nodes."""
-
-    accuracy: dict[str, float]
-    sizes: dict[str, int]
-    classes: list[ClassScore]
-
-    @classmethod
-    def of(cls, logits: Tensor, graph: Data, split: Split) -> "Evaluation":
-        """Compare logits with labels."""
-        predicted = logits.argmax(dim=1).cpu()
-        right = predicted == graph.y
-        nodes = {part: getattr(split, part) for part in SPLIT_NAMES if len(getattr(split, part))}
-        accuracy = {part: right[members].double().mean().item() for part, members in nodes.items()}
-        truth, called = graph.y[split.test], predicted[split.test]
-        classes = []
-        for number, name in enumerate(graph.class_names):
-            is_of, is_called = truth == number, called == number
-            hits, members, named = (int(which.sum()) for which in (is_of & is_called, is_of, is_called))
-            classes.append(
-                ClassScore(name, members, hits / members if members else None, hits / named if named else None)
-            )
-        return cls(accuracy, {part: len(members) for part, members in nodes.items()}, classes)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self) | {"classes": [score._asdict() for score in self.classes]}
 
 
 def require_suffix(path: Path, allowed: tuple[str, ...]) -> None:
@@ -160,3 +143,9 @@ def without_formulas(table: pa.Table) -> tuple[pa.Table, int]:
             changed += count
     names = ["'" + name if re.match(_FORMULA, name) else name for name in table.column_names]
     return table.rename_columns(names), changed
+
+
+def unguarded(text: str) -> str:
+    """A text of a CSV of ours as it was before :func:`without_formulas`."""
+    rest = text.removeprefix("'")
+    return rest if rest != text and re.match(_FORMULA, rest) and not re.match(_NUMBER, rest) else text

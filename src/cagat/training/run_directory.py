@@ -35,6 +35,7 @@ class RunDirectory:
         self.predictions = path / "predictions.csv"
         self.out_of_fold = path / "out_of_fold.csv"
         self.curves = path / "curves.png"
+        self.reliability = path / "reliability.png"
         self.parallel = path / "parallel.json"
         self.result = path / "result.json"
         self.tensorboard = path / "tensorboard"

@@ -1,6 +1,7 @@
 """Trained weights as a file that describes itself, and what the model in it says about a graph."""
 
 import hashlib
+import logging
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,16 +12,21 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from cagat.data.splits import Split
-from cagat.errors import DamagedFileError, DatasetError
+from cagat.errors import CagatError, DamagedFileError, DatasetError
 from cagat.files import atomic_write
 from cagat.memory import OutOfMemoryError
-from cagat.models import NodeClassifier, create
+from cagat.models import CaGAT, NodeClassifier, create
 from cagat.safetensors_file import read_tensors, write_tensors
 from cagat.settings import FeatureNorm, TrainConfig
 from cagat.training.config_file import read_config
-from cagat.training.predictions import Embeddings, Evaluation, Predictions
+from cagat.training.doubts import OutOfFold
+from cagat.training.evaluation import Evaluation
+from cagat.training.evidence import find_evidence
+from cagat.training.predictions import Embeddings, Predictions
 from cagat.training.problem import Problem, inputs_for, load_graph, with_features
 from cagat.training.run_directory import RunDirectory, RunError
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -116,20 +122,74 @@ class TrainedRun:
         graph = self._graph(dataset)[0]
         return Embeddings(list(graph.node_names), self.model.embed(*self.inputs(graph)))
 
-    def predict(self, dataset: str | None = None) -> Predictions:
+    def predict(self, dataset: str | None = None, *, because: bool | None = None) -> Predictions:
         """Label all nodes, of the graph trained on or of another.
+
+        Args:
+            dataset: The other graph.
+            because: Whether to tell which labelled nodes the predictions of a CaGAT rest on (default: unless that takes
+                minutes).
 
         Raises:
             DatasetError: The other graph has other features, or the model labels only the graph it was trained on.
         """
         graph, split = self._graph(dataset)
-        logits = self.logits(graph).double() / self.description.temperature
-        return Predictions.from_logits(logits, graph, self.description.classes, split)
+        inputs = self.inputs(graph)
+        with torch.no_grad():
+            logits: Tensor = self.model(*inputs)
+        evidence = None
+        if because is not False and isinstance(self.model, CaGAT):
+            trained_on = split.train if split is not None else self._known_nodes(graph).train
+            evidence = find_evidence(self.model, inputs, logits.argmax(dim=1), trained_on, always=because is True)
+        about = self.description
+        return Predictions.from_logits(logits, graph, about.classes, split, about.temperature, evidence)
 
-    def evaluate(self) -> Evaluation:
-        """How right the model is on its own graph."""
-        problem = self.problem
-        return Evaluation.of(self.logits(problem.graph), problem.graph, problem.split)
+    def evaluate(self, dataset: str | None = None) -> Evaluation:
+        """How right the model is on its own graph, or on another that has labels.
+
+        On another graph, all labelled nodes are test nodes but those of the graph trained on, which stay what they
+        were there: nodes of the same name and features.
+        """
+        classes = self.description.classes
+        if dataset is None:
+            graph, split = self.problem.graph, self.problem.split
+            held_out = self._out_of_fold()
+            return Evaluation.of(self.probabilities(graph), graph.y, classes, split, held_out)
+        graph = self._graph(dataset)[0]
+        y = _renumbered(graph, classes)
+        labelled = torch.nonzero(graph.y >= 0).squeeze(1)
+        if not len(labelled):
+            raise DatasetError(f"{graph.name}: has no labels to compare predictions with. Give some, or use: predict")
+        known = self._known_nodes(graph)
+        is_known = torch.isin(labelled, torch.cat([known.train, known.val]))
+        train, val = (part[graph.y[part] >= 0] for part in (known.train, known.val))
+        return Evaluation.of(self.probabilities(graph), y, classes, Split(train, val, labelled[~is_known]))
+
+    def _out_of_fold(self) -> tuple[Tensor, Tensor] | None:
+        if not self.directory.out_of_fold.exists():
+            return None
+        found = OutOfFold.read(self.directory)
+        return torch.from_numpy(found.probabilities), torch.from_numpy(found.labels)
+
+    def _known_nodes(self, graph: Data) -> Split:
+        """The training and validation nodes of the run in another graph: those of the same name and features."""
+        none = torch.empty(0, dtype=torch.long)
+        try:
+            problem = self.problem
+        except CagatError as error:
+            told = "Which nodes the model was trained on is not known, since its own graph is not there (%s)."
+            _logger.info(told, error)
+            return Split(none, none, none)
+        number = {name: node for node, name in enumerate(graph.node_names)}
+
+        def found(part: Tensor) -> Tensor:
+            names = ((node, number.get(problem.graph.node_names[node])) for node in part.tolist())
+            pairs = [pair for pair in names if pair[1] is not None]
+            old, new = torch.tensor(pairs, dtype=torch.long).reshape(-1, 2).unbind(dim=1)
+            same = (_rows(problem.graph.x, old) == _rows(graph.x, new)).all(dim=1)
+            return new[same].sort().values
+
+        return Split(found(problem.split.train), found(problem.split.val), none)
 
     def _graph(self, dataset: str | None) -> tuple[Data, Split | None]:
         if dataset is None:
@@ -141,3 +201,22 @@ class TrainedRun:
             )
         graph = load_graph(dataset, self.config.data_dir)
         return with_features(graph, self.description.features, self.description.in_channels), None
+
+
+def _rows(x: Tensor, nodes: Tensor) -> Tensor:
+    return (
+        x[nodes]
+        if x.layout is torch.strided
+        else x.to_sparse(layout=torch.sparse_coo).index_select(0, nodes).to_dense()
+    )
+
+
+def _renumbered(graph: Data, classes: list[str]) -> Tensor:
+    """The classes of a graph by the numbers that a model has for them; -1 for those that it does not know."""
+    numbers = torch.tensor([classes.index(name) if name in classes else -1 for name in graph.class_names] + [-1])
+    y = numbers[graph.y]
+    if unknown := int(((y < 0) & (graph.y >= 0)).sum()):
+        _logger.warning(
+            "%s: %d nodes are of classes that the model does not know, and count as wrong.", graph.name, unknown
+        )
+    return y
