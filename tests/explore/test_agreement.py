@@ -46,6 +46,12 @@ def test_summary_and_sentence(view):
     assert f"over {len(part)} test nodes" in view.details
 
 
+def test_every_layer_has_its_dotted_line(view):
+    dashes = [(trace.xaxis, trace.line.dash) for trace in view.figure.data]
+    assert sorted(dashes) == sorted((axis, dash) for axis in ("x", "x2") for dash in ("solid", "dash", "dot"))
+    assert [title.text for title in view.figure.layout.annotations] == ["layer 1", "layer 2"]
+
+
 def test_a_sample_of_the_rows(run):
     view = attention_agreement(run, nodes=4)
     first = view.frame[(view.frame["layer"] == 1) & (view.frame["round"] == 0)]

@@ -1,12 +1,15 @@
 """The page of `cagat explore` in a real browser. Skipped, with the reason, where there is none."""
 
 import os
+import shutil
 
+import pyarrow as pa
 import pytest
 import torch
 
 from cagat.explore import write_page
 from cagat.explore.explored_run import STRONGEST
+from cagat.training.predictions import write_table
 from headless_browser import PHONE, browser, complaints, missing, open_page
 
 REQUIRED = os.environ.get("CAGAT_BROWSER") == "required"
@@ -153,7 +156,7 @@ def test_a_neighbour_in_the_table_leads_to_it(laptop):
 
 def test_colours_and_legend(laptop, run):
     count = len(run.problem.graph.y)
-    for colouring in ("prediction", "right or wrong", "split", "class"):
+    for colouring in ("prediction", "confidence", "right or wrong", "split", "class"):
         pick(laptop, "colouring", colouring)
         buttons = laptop.find_elements("css selector", "#legend button")
         assert sum(int(button.text.rsplit("(", 1)[1].rstrip(")")) for button in buttons) == count
@@ -163,6 +166,63 @@ def test_colours_and_legend(laptop, run):
     ]
     assert pressed == ["false", *["true"] * (len(pressed) - 1)]
     assert laptop.execute_script("return document.getElementById('map').data[0].visible") is False
+
+
+def test_reasons_lead_to_labelled_nodes(laptop, run):
+    from selenium.webdriver.common.keys import Keys
+
+    evidence, names = run.predict().evidence, list(run.problem.graph.node_names)
+    node = next(node for node, found in enumerate(evidence.nodes.tolist()) if found[0] not in (-1, node))
+    search = by_id(laptop, "search")
+    search.clear()
+    search.send_keys(names[node], Keys.ENTER)
+    first = laptop.find_element("css selector", "#because button")
+    assert first.text == names[int(evidence.nodes[node, 0])]
+    assert "confidence" in by_id(laptop, "node-facts").text
+    first.send_keys("\n")
+    assert by_id(laptop, "node-heading").text == f"Node {names[int(evidence.nodes[node, 0])]}"
+    # This run has no folds.
+    assert not by_id(laptop, "doubts-card").is_displayed()
+    assert not by_id(laptop, "doubt").is_displayed()
+
+
+def test_the_header_explains_its_symbols(laptop):
+    header = laptop.find_element("css selector", ".facts + p").text
+    for symbol in ("K:", "T:", "alpha:", "lam:", "xi:"):
+        assert symbol in header
+
+
+@pytest.fixture(scope="module")
+def few_labels(train, graph_folder, tmp_path_factory):
+    """A run on a graph of which a third is labelled, with out-of-fold predictions that contradict two labels."""
+    folder = tmp_path_factory.mktemp("few") / "graph"
+    shutil.copytree(graph_folder, folder)
+    lines = (folder / "labels.csv").read_text().splitlines()
+    (folder / "labels.csv").write_text("\n".join(lines[:22]) + "\n")
+    run = train(folder.parent / "run", folder, labels=3, val_labels=2, hidden=2, heads=1, rounds=1, epochs=2)
+    graph, classes = run.problem.graph, run.description.classes
+    nodes = (graph.y >= 0).nonzero().squeeze(1)
+    shares = 0.8 * torch.nn.functional.one_hot(graph.y[nodes], 3).double() + 0.2 / 3
+    shares[[0, 4]] = shares[[0, 4]].roll(1, dims=1)
+    columns = {"node": [graph.node_names[node] for node in nodes], "label": [classes[kind] for kind in graph.y[nodes]]}
+    columns["predicted"] = [classes[kind] for kind in shares.argmax(dim=1)]
+    columns |= {f"probability_{name}": shares[:, kind].numpy() for kind, name in enumerate(classes)}
+    write_table(pa.table(columns), run.directory.out_of_fold)
+    return run, {columns["node"][0], columns["node"][4]}
+
+
+def test_few_labels_and_doubts(few_labels, tmp_path, driver):
+    run, doubted = few_labels
+    write_page(run, tmp_path / "page.html")
+    open_page(driver, tmp_path / "page.html")
+    assert by_id(driver, "colouring").get_property("value") == "predicted"
+    assert "unlabelled" not in by_id(driver, "legend").text
+    listed = {button.text for button in driver.find_elements("css selector", "#doubts button")}
+    assert listed == doubted
+    by_id(driver, "doubt").click()
+    assert by_id(driver, "node-heading").text.removeprefix("Node ") in doubted
+    assert "Is its label right?" in by_id(driver, "because").text
+    assert complaints(driver) == []
 
 
 def test_names_are_text_and_nothing_comes_from_elsewhere(laptop, run):

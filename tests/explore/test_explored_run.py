@@ -47,8 +47,9 @@ def test_layers_that_do_not_aggregate_have_none(train, graph_folder, tmp_path):
     assert view.frame.equals(explore.neighbourhood(last, 0, layer=2).frame)
     with pytest.raises(ConfigError, match="attention in layer 2, but layer 1 was asked for"):
         explore.neighbourhood(last, 0, layer=1)
-    lines = [trace.name for trace in explore.attention_agreement(last).figure.data]
-    assert lines == ["layer 2, neighbours", "layer 2, all nodes", "counted"]
+    figure = explore.attention_agreement(last).figure
+    assert [trace.name for trace in figure.data] == ["neighbours", "all nodes", "counted"]
+    assert [title.text for title in figure.layout.annotations] == ["layer 2"]
     with pytest.raises(NoAttentionError, match="With lam=0 no layer aggregates"):
         ExploredRun.of(train(tmp_path / "none", graph_folder, lam=0.0, **small)).layer(None)
 

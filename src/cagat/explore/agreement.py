@@ -1,26 +1,28 @@
 """Does attention fall on nodes of the same class? Before diffusion, and after."""
 
+import math
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import torch
+from plotly.subplots import make_subplots
 
 from cagat.diffusion import AttentionOperator
 from cagat.errors import DatasetError
 from cagat.explore.explored_run import AnyRun, ExploredRun, Floats, RowSummary, View, styled
-from cagat.style import GREY, colour
+from cagat.style import BLUE, GREY, ORANGE, colour
 
-CAPTION = "If context helps, the solid lines rise from G to S, and lie above the dotted one."
+CAPTION = "If context helps, the solid line of a layer rises from G to S, and lies above the dotted one."
 CAPTION_OF_G = "Attention that tells classes apart puts more on neighbours of the same class than counting does."
 COUNTED = (
-    "Solid, neighbours: of a test node's attention to its neighbours, itself left out, the share that goes to those of "
-    "its own class; over {known} test nodes. Dashed, all nodes: of its attention to all nodes, itself included, the "
-    "share that goes to its own class; over all {tests} test nodes, exact. It falls where S reaches far: most of all "
-    "nodes are of other classes. Dotted, counted: the share of its neighbours that are of its class, as if all got the "
-    "same attention. Each is the mean over the heads and over the nodes, with its 95 % interval; entries of S below 0 "
-    "count as they are."
+    "Solid, neighbours: of a {kind} node's attention to its neighbours, itself left out, the share that goes to those "
+    "of its own class; over {known} {kind} nodes. Dashed, all nodes: of its attention to all nodes, itself included, "
+    "the share that goes to its own class; over all {tests} {kind} nodes, exact. It falls where S reaches far: most of "
+    "all nodes are of other classes. Dotted, counted: the share of its neighbours that are of its class, as if all got "
+    "the same attention. Each is the mean over the heads and over the nodes, with its 95 % interval; entries of S "
+    "below 0 count as they are."
 )
 
 _MEASURES = {"neighbours": ("neighbours", "solid"), "all": ("all nodes", "dash"), "counted": ("counted", "dot")}
@@ -51,7 +53,7 @@ def agreement_view(run: ExploredRun, layers: list[RowSummary]) -> View:
         raise DatasetError(f"{run.graph.name}: no test node has a label, so that there is nothing to agree with.")
     frame = pd.concat([_layer_frame(run, rows) for rows in layers], ignore_index=True)
     known = int(frame.loc[frame["layer"] == frame["layer"].min(), ["node", "neighbours"]].dropna()["node"].nunique())
-    details = COUNTED.format(known=known, tests=len(run.tests))
+    details = COUNTED.format(known=known, tests=len(run.tests), kind=run.judged)
     if frame["round"].max() == 0:
         return View(_bars(frame), frame, CAPTION_OF_G, details)
     return View(_lines(frame), frame, f"{change(frame)} {CAPTION}".strip(), details)
@@ -140,20 +142,40 @@ def _bars(frame: pd.DataFrame) -> go.Figure:
 
 
 def _lines(frame: pd.DataFrame) -> go.Figure:
-    figure, groups = go.Figure(), dict(list(summary(frame).groupby(["measure", "layer"])))
-    for measure, (name, dash) in _MEASURES.items():
-        for layer in sorted(layer for other, layer in groups if other == measure):
-            if measure == "counted" and layer != frame["layer"].min():
-                continue  # What is counted does not depend on the layer.
-            part = groups[measure, layer]
-            tint = GREY if measure == "counted" else colour(int(layer) - 1)
+    """A picture for each layer, two beside each other."""
+    groups = dict(list(summary(frame).groupby(["measure", "layer"])))
+    layers = sorted(frame["layer"].unique())
+    columns = min(2, len(layers))
+    titles = [f"layer {layer}" for layer in layers]
+    figure = make_subplots(
+        rows=math.ceil(len(layers) / columns),
+        cols=columns,
+        shared_yaxes=True,
+        subplot_titles=titles,
+        horizontal_spacing=0.06,
+        vertical_spacing=0.12,
+    )
+    tints = {"neighbours": BLUE, "all": ORANGE, "counted": GREY}
+    for place, layer in enumerate(layers):
+        for measure, (name, dash) in _MEASURES.items():
+            if (measure, layer) not in groups:
+                continue
+            part, tint = groups[measure, layer], tints[measure]
             figure.add_scatter(
                 x=["G" if done == 0 else f"S {done}" for done in part["round"]],
                 y=100 * part["mean"],
                 error_y={"array": 100 * part["half"], "color": tint, "thickness": 1.2, "width": 3},
                 mode="lines+markers",
                 line={"dash": dash, "color": tint},
-                name=name if measure == "counted" else f"layer {layer}, {name}",
-                hovertemplate="%{x}: %{y:.1f} %",
+                name=name,
+                legendgroup=measure,
+                showlegend=place == 0,
+                hovertemplate=f"layer {layer}, %{{x}}: %{{y:.1f}} %",
+                row=place // columns + 1,
+                col=place % columns + 1,
             )
-    return styled(figure, x="G, and S after each round", y="attention on the same class, %", height=400)
+    styled(figure, height=400 * math.ceil(len(layers) / columns))
+    figure.update_layout(margin_t=64, legend_y=1.12)
+    figure.update_xaxes(title_text="round")
+    figure.update_yaxes(title_text="attention on the same class, %", col=1)
+    return figure

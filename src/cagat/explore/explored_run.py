@@ -21,6 +21,7 @@ from cagat.errors import CagatError, ConfigError, DatasetError
 from cagat.kernels import CSRGraph
 from cagat.models import GAT, CaGAT
 from cagat.training import TrainedRun
+from cagat.training.doubts import Doubt, OutOfFold, find_doubts
 from cagat.training.predictions import Predictions
 
 AnyRun = Union[str, Path, TrainedRun, "ExploredRun"]
@@ -84,9 +85,28 @@ class ExploredRun:
         return np.array([PARTS.index(part or "none") for part in self.predictions.parts])
 
     @property
+    def judged(self) -> str:
+        """What the nodes are that attention is judged on: test nodes, or labelled ones of a split without any."""
+        return "test" if len(self.run.problem.split.test) else "labelled"
+
+    @property
     def tests(self) -> Integers:
-        """The test nodes whose class is known."""
-        return np.flatnonzero((self.parts == PARTS.index("test")) & (self.labels >= 0))
+        """The nodes that attention is judged on, those whose class is known."""
+        chosen = self.parts == PARTS.index("test") if self.judged == "test" else True
+        return np.flatnonzero(chosen & (self.labels >= 0))
+
+    @cached_property
+    def out_of_fold(self) -> OutOfFold | None:
+        """What models that were not trained on them say about labelled nodes, if the run has folds."""
+        return OutOfFold.read(self.run.directory) if self.run.directory.out_of_fold.exists() else None
+
+    @cached_property
+    def doubts(self) -> list[tuple[int, Doubt]]:
+        """The labels that may be wrong, the gravest first, with the numbers of their nodes."""
+        if self.out_of_fold is None:
+            return []
+        number = {name: node for node, name in enumerate(self.names)}
+        return [(number[doubt.node], doubt) for doubt in find_doubts(self.out_of_fold) if doubt.node in number]
 
     @cached_property
     def layers(self) -> list[AttentionLayer]:
@@ -130,7 +150,7 @@ class ExploredRun:
         if count < 1:
             raise ConfigError(f"The number of nodes must be at least 1, but is {count}.")
         order = np.random.default_rng(0).permutation(size)
-        is_test = self.parts[order] == PARTS.index("test")
+        is_test = np.isin(order, self.tests) if self.judged != "test" else self.parts[order] == PARTS.index("test")
         pool = order[is_test] if tests_only else np.concatenate([order[is_test], order[~is_test]])
         return np.union1d(pool[:count], [self.node(name) for name in wanted]).astype(np.int64)
 

@@ -16,8 +16,9 @@ from plotly.offline import get_plotlyjs
 from cagat.diffusion import Coefficients
 from cagat.explore.agreement import agreement_view
 from cagat.explore.explored_run import STRONGEST, AnyRun, ExploredRun, Integers, NoAttentionError, RowSummary, View
-from cagat.explore.overview import confusion, entropy_view, node_frame, training_curves
+from cagat.explore.overview import confusion, default_colouring, entropy_view, node_frame, training_curves
 from cagat.files import atomic_write
+from cagat.models import GAT, CaGAT
 from cagat.nn import CaGATConv
 from cagat.style import SERIES, SYMBOLS, page, source_line
 
@@ -90,8 +91,21 @@ def _fitting(run: ExploredRun, chosen: Integers, wanted: tuple[str, ...]) -> Int
 
 def _data(run: ExploredRun, chosen: Integers, rows: list[RowSummary]) -> dict[str, Any]:
     """What the page's script draws from."""
-    frame = node_frame(run)
+    frame, evidence = node_frame(run), run.predictions.evidence
     return {
+        "colouring": default_colouring(run),
+        "because": None
+        if evidence is None
+        else {"nodes": packed(evidence.nodes), "shares": packed(evidence.shares), "count": evidence.nodes.size(1)},
+        "doubts": [
+            {
+                "node": node,
+                "predicted": run.classes.index(doubt.predicted),
+                "ofLabel": round(100 * doubt.label_probability),
+                "ofPredicted": round(100 * doubt.predicted_probability),
+            }
+            for node, doubt in run.doubts
+        ],
         "names": run.names,
         "classes": run.classes,
         "x": packed(frame["x"]),
@@ -154,11 +168,12 @@ def _body(run: ExploredRun, data: dict[str, Any], figures: list[tuple[str, str, 
         + "</section>"
         for name, heading, view in figures
     )
+    explained = f'<p class="soft">{html.escape(_symbols(run))}</p>'
     source = html.escape(source_line(command or "cagat.explore.write_page").replace("`", ""))
     # JSON without "<" cannot end the element it stands in.
     text = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     return (
-        f'<ul class="facts">{facts}</ul>\n{_resource("explorer.html")}\n<div class="cards">{cards}</div>\n'
+        f'<ul class="facts">{facts}</ul>{explained}\n{_resource("explorer.html")}\n<div class="cards">{cards}</div>\n'
         f"<footer><p>{source} This file needs no other, and no network.</p></footer>\n"
         f'<script type="application/json" id="data">{text}</script>\n'
         f"<script>{get_plotlyjs()}</script>\n<script>{_resource('explorer.js')}</script>"
@@ -166,7 +181,15 @@ def _body(run: ExploredRun, data: dict[str, Any], figures: list[tuple[str, str, 
 
 
 def _facts(run: ExploredRun) -> list[tuple[str, str]]:
-    facts = [(f"{part} nodes right", f"{100 * share:.1f} %") for part, share in run.run.evaluate().accuracy.items()]
+    found = run.run.evaluate()
+    facts = []
+    for part, share in found.accuracy.items():
+        low, high = (100 * end for end in found.intervals[part])
+        interval = f", 95 % interval {low:.1f} to {high:.1f}" if part == found.measured_on else ""
+        value = f"{100 * share:.1f} % of {found.sizes[part]}{interval}"
+        facts.append((f"{part.replace('_', '-')} nodes right", value))
+    if found.calibration_error is not None:
+        facts.append(("calibration error", f"{found.calibration_error:.1f} %"))
     facts += [
         ("nodes", str(len(run.names))),
         ("edges", str(int(run.degrees.sum()) // (1 if run.graph.directed else 2))),
@@ -176,6 +199,18 @@ def _facts(run: ExploredRun) -> list[tuple[str, str]]:
     given = run.run.config.hyperparameters()
     shown = {key: f"{given[key]:g}" for key in names if given.get(key) is not None} | _learnt(run.run.model)
     return facts + [(names[key], value) for key, value in shown.items()]
+
+
+def _symbols(run: ExploredRun) -> str:
+    """What the letters mean, in a sentence or two."""
+    model = run.run.model
+    if isinstance(model, CaGAT):
+        return (
+            "G is the attention between neighbours, as in GAT; S is what diffusion makes of it. K: rounds. T: steps of "
+            "diffusion in a round. alpha: share of context, the attention of neighbouring pairs, in S. lam: share of a "
+            "node's output that comes through S. xi: weight of the affinity between features in S."
+        )
+    return "G is the attention between neighbours." if isinstance(model, GAT) else ""
 
 
 @torch.no_grad()

@@ -12,6 +12,8 @@ from cagat.explore.explored_run import PARTS, AnyRun, ExploredRun, Floats, RowSu
 from cagat.style import BLUE, GREY, ORANGE, colour, symbol
 
 COLOURINGS = ("class", "predicted", "right", "split")
+FEW_LABELLED = 0.5
+"""Below this share of labelled nodes, pictures are coloured by prediction: by class most would be grey."""
 SPREAD = (
     "Above the line lies attention that reaches further than the node's own neighbours, below it attention that "
     "prefers some of them. The line is attention that is the same for the node and all its neighbours."
@@ -22,21 +24,23 @@ _TSNE_STEPS = 500
 _TSNE_UP_TO = 50_000
 
 
-def embedding(run: AnyRun, colour_by: str = "class", seed: int = 0) -> View:
+def embedding(run: AnyRun, colour_by: str | None = None, seed: int = 0) -> View:
     """The hidden representation of all nodes in two dimensions, by t-SNE.
 
     The frame has one row per node: `node`, `x`, `y`, `class`, `predicted`, `right`, `split`, `probability`.
 
     Args:
         run: A run, or its directory.
-        colour_by: `class`, `predicted`, `right` or `split`.
+        colour_by: `class`, `predicted`, `right` or `split` (default: `class`, or `predicted` where fewer than half of
+            the nodes have a label).
         seed: Of t-SNE.
     """
-    if colour_by not in COLOURINGS:
+    if colour_by is not None and colour_by not in COLOURINGS:
         raise ConfigError(f"colour_by must be one of {', '.join(COLOURINGS)}, but is {colour_by!r}.")
-    frame = node_frame(ExploredRun.of(run), seed)
+    explored = ExploredRun.of(run)
+    frame = node_frame(explored, seed)
     figure = go.Figure()
-    for number, (name, part) in enumerate(frame.groupby(colour_by)):
+    for number, (name, part) in enumerate(frame.groupby(colour_by or default_colouring(explored))):
         marker = {"color": colour(number), "symbol": symbol(number), "size": 6, "opacity": 0.8}
         names = [plain(node) for node in part["node"]]
         figure.add_scatter(x=part["x"], y=part["y"], mode="markers", name=plain(name), text=names, marker=marker)
@@ -44,6 +48,11 @@ def embedding(run: AnyRun, colour_by: str = "class", seed: int = 0) -> View:
     figure.update_xaxes(visible=False)
     figure.update_yaxes(visible=False, scaleanchor="x")
     return View(figure, frame, "Each point is a node; nodes that the model sees as alike lie together.")
+
+
+def default_colouring(run: ExploredRun) -> str:
+    """What nodes are coloured by unless somebody asks for something else."""
+    return "class" if (run.labels >= 0).mean() >= FEW_LABELLED else "predicted"
 
 
 def node_frame(run: ExploredRun, seed: int = 0) -> pd.DataFrame:
@@ -139,11 +148,17 @@ def entropy_view(run: ExploredRun, rows: RowSummary) -> View:
 
 
 def confusion(run: AnyRun) -> View:
-    """The test nodes by their class (rows) and the predicted one (columns), as numbers of nodes."""
+    """The held-out nodes by their class (rows) and the predicted one (columns), as numbers of nodes.
+
+    They are the test nodes; of a run without any, all labelled nodes, as models say that were not trained on them.
+    """
     explored = ExploredRun.of(run)
-    classes, tests = explored.classes[:-1], explored.tests
+    classes, tests, held_out = explored.classes[:-1], explored.tests, explored.out_of_fold
+    truth, called, kind = explored.labels[tests], explored.predicted[tests], explored.judged
+    if kind != "test" and held_out is not None:
+        truth, called, kind = held_out.labels, held_out.probabilities.argmax(axis=1), "out-of-fold"
     counts = np.zeros((len(classes), len(classes)), dtype=np.int64)
-    np.add.at(counts, (explored.labels[tests], explored.predicted[tests]), 1)
+    np.add.at(counts, (truth, called), 1)
     frame = pd.DataFrame(counts, index=pd.Index(classes, name="class"), columns=pd.Index(classes, name="predicted"))
     names = [plain(name) for name in classes]
     # By position, not by name: plotly would take names that are cut to the same text for one class.
@@ -173,8 +188,8 @@ def confusion(run: AnyRun) -> View:
     figure.update_xaxes(**ticks)
     right = 100 * np.trace(counts) / max(counts.sum(), 1)
     caption = (
-        f"Test nodes: {right:.1f} % of {counts.sum()} are right, on the diagonal. Look for dark squares off it: "
-        "classes that are taken for each other."
+        f"{kind.capitalize()} nodes: {right:.1f} % of {counts.sum()} are right, on the diagonal. Look for dark squares "
+        "off it: classes that are taken for each other."
     )
     return View(figure, frame, caption)
 

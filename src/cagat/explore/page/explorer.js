@@ -22,11 +22,18 @@ const config = {displaylogo: false, responsive: true, displayModeBar: false};
 const font = {family: "system-ui, 'Segoe UI', 'Liberation Sans', sans-serif", size: 13, color: "#222"};
 // Where there is little room, a swipe that begins on a picture moves the page.
 const isNarrow = () => window.innerWidth < 560;
+// Nodes without a label are shown as what they are predicted to be.
+const kindOf = node => label[node] === unlabelled ? predicted[node] : label[node];
+const kindName = node => data.classes[kindOf(node)] + (label[node] === unlabelled ? " (predicted)" : "");
+const doubtOf = new Map(data.doubts.map(doubt => [doubt.node, doubt]));
 const isRight = node => label[node] === unlabelled ? 2 : label[node] === predicted[node] ? 0 : 1;
 
 const COLOURINGS = {
   class: {of: node => label[node], names: data.classes, colour, symbol},
   predicted: {of: node => predicted[node], names: data.classes, colour, symbol},
+  confidence: {of: node => [50, 70, 90].filter(bound => probability[node] >= bound).length,
+    names: ["below 50 %", "50 to 69 %", "70 to 89 %", "90 % and more"],
+    colour: kind => ["#D55E00", "#E69F00", "#56B4E9", "#0072B2"][kind], symbol: kind => ["x", "diamond", "circle", "circle"][kind]},
   right: {of: isRight, names: ["right", "wrong", "unlabelled"], colour: kind => ["#56B4E9", "#D55E00", "#9aa2ad"][kind],
     symbol: kind => ["circle", "x", "circle"][kind]},
   split: {of: node => part[node], names: ["train", "val", "test", "no part"],
@@ -57,6 +64,8 @@ function mark(shape, tint) {
   return swatch;
 }
 
+const classMark = node => mark(symbol(kindOf(node)), colour(kindOf(node)));
+
 // ---- all nodes
 
 function drawMap() {
@@ -65,7 +74,8 @@ function drawMap() {
   for (let node = 0; node < count; node++) groups[chosen.of(node)].push(node);
   const traces = groups.map((nodes, kind) => ({
     type: scatter, mode: "markers", x: nodes.map(node => X[node]), y: nodes.map(node => Y[node]), customdata: nodes,
-    text: nodes.map(node => plain(short(data.names[node], 30)) + "<br>" + plain(data.classes[label[node]])), name: plain(chosen.names[kind]),
+    text: nodes.map(node => plain(short(data.names[node], 30)) + "<br>class " + plain(data.classes[label[node]])
+      + `<br>predicted ${plain(data.classes[predicted[node]])}, ${probability[node]} %`), name: plain(chosen.names[kind]),
     hovertemplate: "%{text}<extra></extra>", visible: !state.hidden.has(kind),
     marker: {color: chosen.colour(kind), symbol: chosen.symbol(kind), size: count > 4000 ? 4 : 6, opacity: .8},
   }));
@@ -134,7 +144,7 @@ function places(found) {
     if (neighbours[entry] !== state.node) weight.set(neighbours[entry], most);
   }
   const kept = [...weight.keys()].sort((one, other) => weight.get(other) - weight.get(one)).slice(0, MOST)
-    .sort((one, other) => label[one] - label[other] || one - other);
+    .sort((one, other) => kindOf(one) - kindOf(other) || one - other);
   const at = new Map([[state.node, [0, 0]]]);
   // Every one has a direction of its own, whether the outer ones are there or not.
   const outer = layer.rounds ? layer.strongest : 0, all = kept.length + outer;
@@ -162,11 +172,11 @@ function drawEgo(target, key, found, at, largest) {
     y: visible.map(pair => at.get(pair.node)[1]), customdata: visible.map(pair => pair.node),
     text: visible.map(pair => pair.node === state.node || few ? plain(short(data.names[pair.node], 10)) : ""),
     textposition: visible.map(pair => at.get(pair.node)[1] < -.1 ? "bottom center" : "top center"), textfont: {size: 11},
-    hovertext: visible.map(pair => `${plain(short(data.names[pair.node], 30))}<br>${plain(data.classes[label[pair.node]])}<br>${key} = ${pair[key].toFixed(3)}`
+    hovertext: visible.map(pair => `${plain(short(data.names[pair.node], 30))}<br>${plain(kindName(pair.node))}<br>${key} = ${pair[key].toFixed(3)}`
       + (pair.edge ? "" : "<br>no edge")),
     hovertemplate: "%{hovertext}<extra></extra>", cliponaxis: false,
-    marker: {size: visible.map(pair => pair.node === state.node ? 24 : 14), color: visible.map(pair => colour(label[pair.node])),
-      symbol: visible.map(pair => symbol(label[pair.node]) + (pair.edge ? "" : "-open")),
+    marker: {size: visible.map(pair => pair.node === state.node ? 24 : 14), color: visible.map(pair => colour(kindOf(pair.node))),
+      symbol: visible.map(pair => symbol(kindOf(pair.node)) + (pair.edge ? "" : "-open")),
       line: {width: visible.map(pair => pair.node === state.node ? 3 : 1.5), color: visible.map(pair => pair.node === state.node ? "#222" : "#fff")}}});
   const axis = {visible: false, range: [-1.85, 1.85], fixedrange: true};
   const layout = {height: 300, margin: {l: 2, r: 2, t: 2, b: 2}, showlegend: false, font, hovermode: "closest", dragmode: false,
@@ -175,7 +185,7 @@ function drawEgo(target, key, found, at, largest) {
 }
 
 function tableRow(pair, largest) {
-  const itself = pair.node === state.node, name = short(data.names[pair.node], 24), kind = label[pair.node];
+  const itself = pair.node === state.node, name = short(data.names[pair.node], 24);
   const row = element("tr", pair.edge ? "" : "off"), difference = pair.S - pair.G;
   row.dataset.node = data.names[pair.node];
   const open = () => {
@@ -190,18 +200,57 @@ function tableRow(pair, largest) {
     return bar;
   });
   row.append(element("td", "word", placeOf.has(pair.node) && !itself ? button(open, name) : name),
-    element("td", "word kind", mark(symbol(kind), colour(kind)), short(data.classes[kind], 24)),
+    element("td", "word kind", classMark(pair.node), short(kindName(pair.node), 24)),
     element("td", "word", itself ? "itself" : pair.edge ? "yes" : "no"), ...bars,
     element("td", "context", `${difference < 0 ? "−" : "+"}${Math.abs(difference).toFixed(3)}`));
   return row;
 }
 
+const tag = text => element("span", "tag", text);
+
+// The labelled nodes that the prediction rests on, and whether the node's own label is in doubt.
+function drawBecause() {
+  const node = state.node, because = data.because, parts = [], doubt = doubtOf.get(node);
+  if (because) {
+    for (let place = node * because.count; place < (node + 1) * because.count; place++) {
+      const other = because.nodes[place], share = 100 * because.shares[place];
+      if (other < 0) continue;
+      const percent = share >= 9.5 ? share.toFixed(0) : share >= .05 ? share.toFixed(1) : "<0.1", name = short(data.names[other], 24);
+      parts.push(parts.length ? " · " : "Because of ", classMark(other), other === node ? "itself" : button(() => {
+        choose(other, false);
+        $("node-heading").focus();
+      }, name), ` ${percent} %`);
+    }
+    parts.push(element("span", "soft", parts.length ? ": labelled nodes, with their share of all that speaks for this class." : "No labelled node speaks for this class."));
+  }
+  if (doubt) parts.push(...parts.length ? [element("br", "")] : [], element("span", "wrong", "Is its label right? "),
+    "Models that were not trained on it take it for ", tag(data.classes[doubt.predicted]), ` (${doubt.ofPredicted} %; its label: ${doubt.ofLabel} %).`);
+  $("because").replaceChildren(...parts);
+  $("because").hidden = !parts.length;
+}
+
+const MOST_DOUBTS = 50;
+
+function drawDoubts() {
+  const doubts = data.doubts.slice(0, MOST_DOUBTS), kind = number => [mark(symbol(number), colour(number)), short(data.classes[number], 24)];
+  $("doubts-card").hidden = $("doubt").hidden = !doubts.length;
+  $("doubts-caption").textContent = `${data.doubts.length} labels are contradicted by models that were not trained on them, the gravest first`
+    + (doubts.length < data.doubts.length ? `; here are ${MOST_DOUBTS}.` : ".");
+  $("doubts").replaceChildren(...doubts.map(({node, predicted, ofLabel, ofPredicted}) => {
+    const row = element("tr", "");
+    row.append(element("td", "word", button(() => choose(node, true), short(data.names[node], 24))), element("td", "word kind", ...kind(label[node])),
+      element("td", "", `${ofLabel} %`), element("td", "word kind", ...kind(predicted)), element("td", "", `${ofPredicted} %`));
+    return row;
+  }));
+}
+
 function drawNode() {
-  const node = state.node, tag = text => element("span", "tag", text);
+  const node = state.node;
   $("node-heading").textContent = `Node ${data.names[node]}`;
   $("node-facts").replaceChildren("class ", tag(data.classes[label[node]]), " predicted ", tag(data.classes[predicted[node]]),
-    ` (${probability[node]} %) `, ["right ", element("span", "wrong", "wrong "), ""][isRight(node)],
+    `, confidence ${probability[node]} % `, ["right ", element("span", "wrong", "wrong "), ""][isRight(node)],
     `· ${COLOURINGS.split.names[part[node]]} · ${degree[node]} neighbour${degree[node] === 1 ? "" : "s"}`);
+  drawBecause();
   const known = placeOf.has(state.node);
   $("attention").hidden = !known;
   if (!known) {
@@ -218,8 +267,8 @@ function drawNode() {
   $("rows").replaceChildren(...found.map(pair => tableRow(pair, largest)));
   const hidden = found.filter(pair => !at.has(pair.node)).length;
   $("ego-caption").textContent = (layer.rounds
-    ? "The thicker a line, the more attention. Dotted lines and hollow marks are the strongest pairs without an edge, which only context reaches; colours and shapes are classes. Rows of S need not sum to 1."
-    : "The thicker a line, the more attention; colours and shapes are classes. This model has no context, so there is no S.")
+    ? "The thicker a line, the more attention. Dotted lines and hollow marks are the strongest pairs without an edge, which only context reaches; colours and shapes are classes, predicted ones where there is no label. Rows of S need not sum to 1."
+    : "The thicker a line, the more attention; colours and shapes are classes, predicted ones where there is no label. This model has no context, so there is no S.")
     + (hidden ? ` The ${MOST} strongest neighbours are drawn; the table has all.` : "");
 }
 
@@ -265,6 +314,8 @@ function listen() {
   const draw = nodes => { if (nodes.length) choose(nodes[Math.floor(Math.random() * nodes.length)], true); };
   $("any").addEventListener("click", () => draw(pool));
   $("mistake").addEventListener("click", () => draw(pool.filter(node => isRight(node) === 1)));
+  let next = 0;
+  $("doubt").addEventListener("click", () => choose(data.doubts[next++ % data.doubts.length].node, true));
   $("layer").addEventListener("change", () => { state.layer = Number($("layer").value); fillControls(); drawNode(); });
   $("head").addEventListener("change", () => { state.head = Number($("head").value); drawNode(); });
   $("round").addEventListener("input", () => { state.round = Number($("round").value); drawNode(); });
@@ -281,7 +332,10 @@ if (layers.length) {
   fillControls();
 }
 // A test node with a handful of neighbours shows most.
-state.node = shown.find(node => degree[node] >= 4 && degree[node] <= 9 && part[node] === 2) ?? shown[0] ?? 0;
+const telling = shown.filter(node => degree[node] >= 4 && degree[node] <= 9);
+state.node = telling.find(node => part[node] === 2) ?? telling[0] ?? shown[0] ?? 0;
+$("colouring").value = data.colouring;
+drawDoubts();
 drawMap().then(() => {
   drawNode();
   listen();
