@@ -106,9 +106,12 @@ def test_flipped_labels_of_cora_are_found(tmp_path):
     y[flipped] = (y[flipped] + torch.from_numpy(random.integers(1, count, 14))) % count
     graph.y = y
     data.save(graph, tmp_path / "cora.npz")
-    config = TrainConfig.from_values({"dataset": str(tmp_path / "cora.npz"), "protocol": "all"})
+    # Six models in lockstep: without a bound they did not end within the five minutes that a test has.
+    values = {"dataset": str(tmp_path / "cora.npz"), "protocol": "all", "epochs": 100, "baselines": False}
+    config = TrainConfig.from_values(values)
     Run.start(config, tmp_path / "run").train()
     found = find_doubts(OutOfFold.read(RunDirectory(tmp_path / "run")))
     wrong = {graph.node_names[node] for node in flipped}
     hits = sum(doubt.node in wrong for doubt in found[:20])
-    assert hits >= 0.6 * len(wrong), f"{hits} of {len(wrong)}"
+    print(f"{hits} of {len(wrong)} flipped labels are among the first 20 of {len(found)} doubts")
+    assert hits >= 0.6 * len(wrong)
