@@ -12,7 +12,9 @@ def graph_with(sizes, **parts):
     y = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
     graph = Data(y=y, num_nodes=len(y), name="mine", class_names=[f"c{number}" for number in range(len(sizes))])
     for part, nodes in parts.items():
-        graph[f"{part}_mask"] = torch.zeros(sum(sizes), dtype=torch.bool).index_fill(0, torch.tensor(nodes).long(), True)
+        graph[f"{part}_mask"] = torch.zeros(sum(sizes), dtype=torch.bool).index_fill(
+            0, torch.tensor(nodes).long(), True
+        )
     return graph
 
 
