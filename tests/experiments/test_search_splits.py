@@ -55,6 +55,10 @@ def test_what_is_done_with_the_nodes_is_told():
         "mine: 16 nodes train and 5 validate in each of 2 splits, drawn from 21 labelled nodes, which all take part. "
         "Classes with too few nodes give what they have: 'c1'."
     )
+    assert nodes_used(graph_with([20, 20]), 5, 5, 2) == (
+        "mine: 10 nodes train and 10 validate in each of 2 splits, drawn from 40 labelled nodes; the other 20 are left "
+        "out of that split, but may be in another."
+    )
     own = graph_with([10, 10], train=[0, 10], val=[1, 2, 11], test=[5, 15])
     assert nodes_used(own, None, None, 3) == (
         "mine: 2 nodes train and 3 validate, as its own split says; every configuration is tried from 3 starts; its 2 "

@@ -28,8 +28,7 @@ def write_report(search: Search) -> None:
         f"Mean validation accuracy {100 * (best.value or 0):.2f} %: {', '.join(options.datasets)}; seeds "
         f"{options.first_seed} to {options.first_seed + options.splits - 1}.",
         *options.nodes_used(),
-        "No label of a node that took no part was looked at. Those that took part helped to choose, so an accuracy on "
-        "them is too high.",
+        "Nodes that took part in any of the splits helped to choose, so an accuracy on them is too high.",
     )
     values: dict[str, Any] = {"model": options.model, "epochs": options.epochs, "patience": options.patience}
     if len(options.datasets) == 1:

@@ -93,10 +93,12 @@ def nodes_used(graph: Data, labels: int | None, val_labels: int | None, splits: 
     used = f"{len(split.train)} nodes train and {len(split.val)} validate"
     if not hasattr(graph, "train_mask"):
         text = f"{used} in {each}, drawn from {labelled} labelled nodes"
-        text += f"; the other {len(split.test)} take no part." if len(split.test) else ", which all take part."
+        # Every split is drawn from all of them anew, so what one leaves out, another may use.
+        out = "take no part" if splits == 1 else "are left out of that split, but may be in another"
+        text += f"; the other {len(split.test)} {out}." if len(split.test) else ", which all take part."
     else:
         given = data.split_given(graph)
-        if torch.equal(split.val, given.val):
+        if labels is None and val_labels is None and len(given.val):
             weights = "one start" if splits == 1 else f"{splits} starts"
             text = f"{used}, as its own split says; every configuration is tried from {weights}"
         else:
