@@ -48,7 +48,7 @@ class CaGATClassifier(
 
     Args:
         feature_norm: How X is scaled: rows by `"l1"`, `"l2"`, `"binary"`, columns by `"standard"`, or `"none"`. None
-            means `"standard"` if X is dense and there is no graph, and else the preset's value.
+            means `"standard"` if X is dense, not encoded, and there is no graph, and else the preset's value.
         validation_fraction: `"auto"` trains on all labelled nodes. When to stop then comes from cross-fitting if
             classes have at least 5 labels (the median), and else it is after `epochs` epochs but at most 200. A number
             is how much of every class is held out to decide when to stop. With 0, or (with a warning) if that is fewer
@@ -141,7 +141,8 @@ class CaGATClassifier(
         self.encoder_ = fitted_encoder(self, X, demanded, self.columns) if needs_encoder(X, self.columns) else None
         X, self._rows = self._points(X, demanded, ensure_min_samples=2)
         self.classes_, numbers = numbered(checked_labels(y, X))
-        measured = self.encoder_ is not None or (graph is None and not sparse.issparse(X))
+        # An encoder has scaled its columns already, so that each column of the frame weighs about the same.
+        measured = graph is None and self.encoder_ is None and not sparse.issparse(X)
         parameters = resolve_parameters(self.get_params(deep=False), measured=measured)
         self._scaling = FeatureScaling(X, parameters.feature_norm)
         self._features = self._scaling(X)

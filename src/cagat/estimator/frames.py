@@ -41,7 +41,7 @@ def fitted_encoder(estimator: Any, frame: Any, y: Any, columns: Mapping[str, str
     from cagat.data.encoding import TableEncoder  # It brings skrub, which other X do without.
 
     validate_data(estimator, frame, y, skip_check_array=True)
-    return TableEncoder.fit(_with_text_names(frame), kinds=dict(columns) if columns else None)
+    return TableEncoder.fit(frame, kinds=dict(columns) if columns else None, what="X")
 
 
 def encoded(estimator: Any, encoder: "TableEncoder", frame: Any, **options: Any) -> Any:
@@ -52,7 +52,7 @@ def encoded(estimator: Any, encoder: "TableEncoder", frame: Any, **options: Any)
             f"same columns, but is a {type(frame).__name__}."
         )
     validate_data(estimator, frame, reset=False, skip_check_array=True)
-    matrix = encoder.transform(_with_text_names(frame))
+    matrix = encoder.transform(frame, what="X")
     return check_array(matrix, accept_sparse="csr", dtype=np.float32, estimator=estimator, **options)
 
 
@@ -61,7 +61,3 @@ def frame_digests(frame: Any) -> list[bytes]:
     from pandas.util import hash_pandas_object
 
     return [digest.tobytes() for digest in hash_pandas_object(frame, index=False).to_numpy()]
-
-
-def _with_text_names(frame: Any) -> Any:
-    return frame if all(isinstance(name, str) for name in frame.columns) else frame.set_axis(map(str, frame), axis=1)

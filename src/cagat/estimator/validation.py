@@ -29,8 +29,8 @@ class Parameters(NamedTuple):
 def resolve_parameters(parameters: Mapping[str, Any], *, measured: bool) -> Parameters:
     """Check the classifier's parameters, and take those that are None from their preset.
 
-    Dense points without a graph, and encoded columns, are measurements of any scale (`measured`), not the bags of words
-    that the presets were made for, so their default is to be standardised.
+    Dense points without a graph are measurements of any scale (`measured`), not the bags of words that the presets were
+    made for, so their default is to be standardised.
     """
     fraction, count = parameters["validation_fraction"], parameters["n_neighbors"]
     known_word = isinstance(fraction, str) and fraction == AUTO
