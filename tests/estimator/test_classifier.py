@@ -241,6 +241,20 @@ def test_held_out_nodes_stop_and_calibrate(monkeypatch):
     np.testing.assert_allclose(np.log(classifier.predict_proba(X + 0.1) / new**2).std(axis=1), 0, atol=1e-6)
 
 
+def test_by_default_folds_stop_and_calibrate(fitted, monkeypatch):
+    _, X, y, few = fitted
+    judged = []
+    monkeypatch.setattr(fitting, "fit_temperature", lambda logits, classes: judged.append((logits, classes)) or 0.5)
+    classifier = small().fit(X, few)
+    ((logits, classes),) = judged
+    assert classes.tolist() == y[few >= 0].tolist()  # Every label calibrates, by a network that has not seen it.
+    assert set(classifier.history_) == {"loss", "val_loss", "val_accuracy"}
+    assert classifier.stopping_ == "cross-fitting"
+    assert classifier.best_val_loss_ == classifier.history_["val_loss"].min()
+    assert classifier.estimated_accuracy_ == (logits.argmax(dim=1) == classes).double().mean().item()
+    assert classifier.temperature_ == 0.5
+
+
 def test_with_few_labels_all_are_trained_on():
     X, y, _ = blobs()
     few = np.full_like(y, -1)

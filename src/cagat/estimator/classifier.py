@@ -67,12 +67,12 @@ class CaGATClassifier(
         attention_: How much row i attends to its neighbour j: S of the first layer that aggregates, averaged over its
             heads, as a CSR matrix. It is computed on first use, which takes a product per row.
         graph_: The edges, as a CSR matrix; entry (i, j) is the weight of the edge from i to j.
-        history_: For each epoch `loss`, and if nodes were held out `val_loss` and `val_accuracy`.
+        history_: For each epoch `loss`, and if nodes were held out, in folds or at all, `val_loss` and `val_accuracy`.
         n_iter_: How many epochs were trained.
         stopping_: What decided when to stop: `"held-out"` nodes, `"cross-fitting"`, or a `"fixed"` number of epochs.
         best_val_loss_: The lowest loss on nodes that were held out; None if none were.
-        estimated_accuracy_: The accuracy on nodes that were held out, which is a little too high for `"held-out"`,
-            since they decided when to stop; None if none were.
+        estimated_accuracy_: The accuracy on nodes that were held out, in folds or at all; a little too high, since they
+            decided when to stop. None if none were.
         temperature_: By what logits are divided so that probabilities are as sure as they are right; 1 if too few nodes
             were held out to tell.
         encoder_: Made numbers of the columns of a pandas frame; None if they were numbers.

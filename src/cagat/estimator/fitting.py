@@ -2,26 +2,25 @@
 
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from cagat.models import CaGAT, Labelled
 from cagat.settings import FitOptions
 from cagat.training import fit
 from cagat.training.calibration import fit_temperature
+from cagat.training.cross_fit import FOLDS, CrossFit, folds_of
+from cagat.training.trainer import Epoch, FullBatch
 
 AUTO = "auto"
 """Hold out nothing; see :func:`fit_network`."""
 
-FIXED_EPOCHS = 200
-"""How long is trained if nothing says when to stop: as long as Kipf and Welling trained GCN at the most."""
 
-LABELS_FOR_FOLDS = 5
-"""With fewer labels per class than this (the median), folds are too small to tell when to stop."""
+_NOBODY = Labelled(torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.int64))
 
 
 class FittedNetwork(NamedTuple):
@@ -57,20 +56,22 @@ def fit_network(
         random: Decides which nodes are held out, the weights and dropout.
     """
     held = AUTO if isinstance(fraction, str) else hold_out(numbers, fraction, random)
-    labelled = np.flatnonzero(numbers >= 0)
+    labelled = _labelled(numbers, np.flatnonzero(numbers >= 0))
+    seed = int(random.randint(np.iinfo(np.int32).max))
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(random.randint(np.iinfo(np.int32).max)))
+        torch.manual_seed(seed)
         if not isinstance(held, str) and len(held[1]):
             train, val = (_labelled(numbers, nodes) for nodes in held)
             return _held_out(make(), inputs, train, val, options)
-        if isinstance(held, str) and np.median(np.bincount(numbers[labelled])) >= LABELS_FOR_FOLDS:
-            return _cross_fitted(make, inputs, _labelled(numbers, labelled), options)
-        fixed = _fixed(make(), inputs, _labelled(numbers, labelled), options)
+        folds = folds_of(labelled.classes, seed) if isinstance(held, str) else None
+        if folds is not None:
+            return _cross_fitted(make, inputs, labelled, folds, options)
+        fixed = _fixed(make(), inputs, labelled, options)
     if not isinstance(fraction, str) and fraction > 0:
         warnings.warn(
-            f"{len(labelled)} labelled nodes of {int(numbers.max()) + 1} classes are too few to hold out {fraction:g} "
-            f"of them for validation, so all of them are trained on, for {len(fixed.history['loss'])} epochs. Label "
-            'more nodes, or set validation_fraction="auto" or 0 to say that this is meant.',
+            f"{len(labelled.nodes)} labelled nodes of {int(numbers.max()) + 1} classes are too few to hold out "
+            f"{fraction:g} of them for validation, so all of them are trained on, for {len(fixed.history['loss'])} "
+            'epochs. Label more nodes, or set validation_fraction="auto" or 0 to say that this is meant.',
             stacklevel=3,
         )
     return fixed
@@ -81,29 +82,37 @@ def _held_out(
 ) -> FittedNetwork:
     """Stop by the loss on validation nodes, which also calibrate."""
     result = fit(model, inputs, train, val, options)
-    history = {
-        name: np.array([getattr(epoch, name) for epoch in result.history])
-        for name in ("loss", "val_loss", "val_accuracy")
-    }
     with torch.no_grad():
         temperature = fit_temperature(model(*inputs)[val.nodes], val.classes)
-    return FittedNetwork(model, history, "held-out", result.best.val_loss, result.best.val_accuracy, temperature)
+    best, history = result.best, _history(result.history, "loss", "val_loss", "val_accuracy")
+    return FittedNetwork(model, history, "held-out", best.val_loss, best.val_accuracy, temperature)
 
 
 def _cross_fitted(
-    make: Callable[[], CaGAT], inputs: tuple[Any, ...], labelled: Labelled, options: FitOptions
+    make: Callable[[], CaGAT], inputs: tuple[Any, ...], labelled: Labelled, folds: Tensor, options: FitOptions
 ) -> FittedNetwork:
     """Stop when networks that were trained without a fold of the labels were best on it; those folds also calibrate."""
-    # TODO(lead): call training/cross_fit.py here.
-    return _fixed(make(), inputs, labelled, options)
+    plan = FullBatch(make(), inputs, labelled, _NOBODY)
+    parts = [(labelled.some(folds != number), labelled.some(folds == number)) for number in range(FOLDS)]
+    trainer = CrossFit(plan, [FullBatch(make(), inputs, train, val) for train, val in parts], options)
+    while not trainer.finished:
+        trainer.run_epoch()
+    trainer.finish()
+    best, history = trainer.best, _history(trainer.history, "loss", "val_loss", "val_accuracy")
+    assert best is not None
+    assert isinstance(trainer.model, CaGAT)
+    temperature = fit_temperature(trainer.out_of_fold, labelled.classes)
+    return FittedNetwork(trainer.model, history, "cross-fitting", best.val_loss, best.val_accuracy, temperature)
 
 
 def _fixed(model: CaGAT, inputs: tuple[Any, ...], labelled: Labelled, options: FitOptions) -> FittedNetwork:
     """Train on all labels for a fixed time; nothing is left to calibrate with."""
-    epochs = min(options.epochs, FIXED_EPOCHS)
-    result = fit(model, inputs, labelled, labelled, replace(options, epochs=epochs, patience=epochs))
-    history = {"loss": np.array([epoch.loss for epoch in result.history])}
-    return FittedNetwork(model, history, "fixed", None, None, 1.0)
+    result = fit(model, inputs, labelled, _NOBODY, options)
+    return FittedNetwork(model, _history(result.history, "loss"), "fixed", None, None, 1.0)
+
+
+def _history(epochs: list[Epoch], *names: str) -> dict[str, NDArray[np.float64]]:
+    return {name: np.array([getattr(epoch, name) for epoch in epochs]) for name in names}
 
 
 def hold_out(

@@ -47,7 +47,7 @@ def resolve_parameters(parameters: Mapping[str, Any], *, measured: bool) -> Para
     if norm not in (norms := (*SETTINGS["feature_norm"].choices, STANDARD)):
         raise ConfigError(f"feature_norm must be one of {', '.join(norms)}, but is {norm!r:.80}.")
     values = {**preset, **{name: checked(name, value) for name, value in given.items()}}
-    options = FitOptions(**{field.name: values[field.name] for field in fields(FitOptions)})
+    options = FitOptions(**{field.name: values[field.name] for field in fields(FitOptions) if field.name in values})
     return Parameters({key: values[key] for key in known.network.hyperparameters}, options, norm)
 
 
