@@ -313,7 +313,9 @@ def test_pickled_clone_and_pipeline(fitted, tmp_path, karate):
 
 def test_grid_search():
     X, y, _ = blobs()
-    search = GridSearchCV(small(epochs=8), {"alpha": [0.0, 0.4], "lam": [0.3, 0.9]}, cv=2, error_score="raise")
+    search = GridSearchCV(
+        small(epochs=8, validation_fraction=0.2), {"alpha": [0.0, 0.4], "lam": [0.3, 0.9]}, cv=2, error_score="raise"
+    )
     search.fit(X, y)
     assert len(search.cv_results_["params"]) == 4
     assert search.best_score_ > 0.9

@@ -73,8 +73,8 @@ class CaGATClassifier(
         best_val_loss_: The lowest loss on nodes that were held out; None if none were.
         estimated_accuracy_: The accuracy on nodes that were held out, in folds or at all; a little too high, since they
             decided when to stop. None if none were.
-        temperature_: By what logits are divided so that probabilities are as sure as they are right; 1 if too few nodes
-            were held out to tell.
+        temperature_: By what logits are divided so that probabilities are as sure as they are right; close to 1 if few
+            nodes were held out, and 1 if none were.
         encoder_: Made numbers of the columns of a pandas frame; None if they were numbers.
         model_: The trained :class:`cagat.CaGAT`.
         n_features_in_: Number of features, or columns of a frame.
