@@ -22,7 +22,8 @@ import cagat
 import cagat.estimator.classifier
 from cagat import CaGATClassifier, data
 from cagat.errors import DatasetError
-from cagat.estimator.classifier import hold_out
+from cagat.estimator import fitting
+from cagat.estimator.fitting import hold_out
 from cagat.settings import SETTINGS
 
 ROOT = Path(__file__).parents[2]
@@ -85,7 +86,6 @@ def test_fitted_attributes(fitted):
     assert classifier.classes_.tolist() == [0, 1, 2]
     assert classifier.n_features_in_ == 3
     assert classifier.n_iter_ == len(classifier.history_["loss"]) == FAST["epochs"]
-    assert set(classifier.history_) == {"loss", "val_loss", "val_accuracy"}
     assert classifier.history_["loss"][-1] < classifier.history_["loss"][0]
     assert classifier.embedding_.shape == (60, 8)
     assert classifier.graph_.shape == (60, 60)
@@ -210,9 +210,49 @@ def test_the_default_precision_of_torch_does_not_matter(fitted):
 
 def test_stops_when_validation_no_longer_improves():
     X, _, few = blobs()
-    classifier = small(epochs=500, patience=3, lr=0.5).fit(X, few)
+    classifier = small(epochs=500, patience=3, lr=0.5, validation_fraction=0.2).fit(X, few)
     losses = classifier.history_["val_loss"]
     assert classifier.n_iter_ == losses.argmin() + 1 + 3 < 500
+
+
+def test_held_out_nodes_stop_and_calibrate(monkeypatch):
+    X, y, few = blobs()
+    judged = []
+
+    def twice(logits, classes):
+        judged.append((logits.clone(), classes.tolist()))
+        return 2.0
+
+    monkeypatch.setattr(fitting, "fit_temperature", twice)
+    classifier = small(validation_fraction=0.2).fit(X, few)
+    _, val = hold_out(few, 0.2, np.random.RandomState(0))
+    ((logits, classes),) = judged
+    assert classes == y[val].tolist()
+    assert set(classifier.history_) == {"loss", "val_loss", "val_accuracy"}
+    assert classifier.stopping_ == "held-out"
+    assert classifier.best_val_loss_ == classifier.history_["val_loss"].min()
+    assert classifier.estimated_accuracy_ == np.mean(classifier.transduction_[val] == y[val])
+    assert classifier.temperature_ == 2.0
+    expected = (logits.double() / 2).softmax(dim=1).numpy()
+    np.testing.assert_allclose(classifier.predict_proba(X)[val], expected, rtol=1e-6)
+    np.testing.assert_allclose(classifier.predict_proba(X[val], graph=np.empty((2, 0), dtype=int)).sum(axis=1), 1)
+    new = classifier.predict_proba(X + 0.1)  # Other rows are calibrated, too.
+    classifier.temperature_ = 1.0
+    np.testing.assert_allclose(np.log(classifier.predict_proba(X + 0.1) / new**2).std(axis=1), 0, atol=1e-6)
+
+
+def test_by_default_folds_stop_and_calibrate(fitted, monkeypatch):
+    _, X, y, few = fitted
+    judged = []
+    monkeypatch.setattr(fitting, "fit_temperature", lambda logits, classes: judged.append((logits, classes)) or 0.5)
+    classifier = small().fit(X, few)
+    ((logits, classes),) = judged
+    assert classes.tolist() == y[few >= 0].tolist()  # Every label calibrates, by a network that has not seen it.
+    assert set(classifier.history_) == {"loss", "val_loss", "val_accuracy"}
+    assert classifier.stopping_ == "cross-fitting"
+    assert classifier.best_val_loss_ == classifier.history_["val_loss"].min()
+    assert classifier.estimated_accuracy_ == (logits.argmax(dim=1) == classes).double().mean().item()
+    assert classifier.temperature_ == 0.5
 
 
 def test_with_few_labels_all_are_trained_on():
@@ -221,12 +261,17 @@ def test_with_few_labels_all_are_trained_on():
     for number in range(3):
         few[np.flatnonzero(y == number)[:2]] = number
     with pytest.warns(UserWarning, match="6 labelled nodes of 3 classes are too few to hold out 0.2"):
-        warned = small().fit(X, few)
+        warned = small(validation_fraction=0.2).fit(X, few)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         meant = small(validation_fraction=0).fit(X, few)
         assert small(epochs=10_000, patience=1, rounds=0, layers=1, validation_fraction=0).fit(X, few).n_iter_ == 200
-    assert set(warned.history_) == {"loss"}
+        default = small().fit(X, few)
+    for classifier in (warned, meant, default):
+        assert set(classifier.history_) == {"loss"}
+        assert classifier.n_iter_ == len(classifier.history_["loss"])
+        assert classifier.stopping_ == "fixed"
+        assert (classifier.best_val_loss_, classifier.estimated_accuracy_, classifier.temperature_) == (None, None, 1.0)
     np.testing.assert_array_equal(warned.transduction_, meant.transduction_)
 
 
@@ -268,7 +313,9 @@ def test_pickled_clone_and_pipeline(fitted, tmp_path, karate):
 
 def test_grid_search():
     X, y, _ = blobs()
-    search = GridSearchCV(small(epochs=8), {"alpha": [0.0, 0.4], "lam": [0.3, 0.9]}, cv=2, error_score="raise")
+    search = GridSearchCV(
+        small(epochs=8, validation_fraction=0.2), {"alpha": [0.0, 0.4], "lam": [0.3, 0.9]}, cv=2, error_score="raise"
+    )
     search.fit(X, y)
     assert len(search.cv_results_["params"]) == 4
     assert search.best_score_ > 0.9
@@ -321,27 +368,3 @@ def test_iris_is_labelled_about_as_well_as_by_label_spreading():
     wanted = np.mean(spreading.transduction_[unlabelled] == y[unlabelled])
     classifier = small(epochs=60, heads=4, lr=0.05).fit(X, few)
     assert np.mean(classifier.transduction_[unlabelled] == y[unlabelled]) > wanted - 0.05
-
-
-@pytest.mark.parametrize(
-    ("sizes", "fraction", "held"),
-    [
-        ([10, 20], 0.2, [2, 4]),
-        ([10, 20], 0.0, [0, 0]),
-        ([1, 20], 0.2, [0, 4]),  # A class keeps its only node.
-        ([2, 2], 0.2, [0, 0]),
-        ([2, 3], 0.2, [0, 0]),  # One node for two classes tells nothing.
-        ([2, 2], 0.9, [1, 1]),
-    ],
-)
-def test_every_class_gives_its_share(sizes, fraction, held):
-    numbers = np.repeat([*range(len(sizes)), -1], [*sizes, 5])
-    train, val = hold_out(numbers, fraction, np.random.RandomState(0))
-    assert np.bincount(numbers[val], minlength=len(sizes)).tolist() == held
-    assert sorted([*train, *val]) == np.flatnonzero(numbers >= 0).tolist()
-
-
-def test_the_seed_decides_who():
-    numbers = np.repeat([0, 1], 20)
-    first, same, other = (hold_out(numbers, 0.3, np.random.RandomState(seed))[1].tolist() for seed in (0, 0, 1))
-    assert first == same != other

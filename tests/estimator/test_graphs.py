@@ -1,3 +1,5 @@
+import warnings
+
 import networkx
 import numpy as np
 import pytest
@@ -6,7 +8,7 @@ from scipy import sparse
 
 from cagat import CaGAT
 from cagat.errors import DatasetError
-from cagat.estimator.graphs import Edges, edges_of
+from cagat.estimator.graphs import Edges, edges_of, warn_of_one_way_edges
 
 
 def pairs(edges):
@@ -34,6 +36,34 @@ def test_networkx_says_itself_whether_it_is_directed():
     weighted = networkx.Graph()
     weighted.add_weighted_edges_from([(1, 0, 0.5)])
     assert edges_of(weighted, 2).weight.tolist() == [0.5, 0.5]
+
+
+ONE_WAY = np.array([[0, 0, 1, 2], [1, 2, 2, 2]])
+
+
+def test_edges_that_stand_one_way_are_told():
+    with pytest.warns(
+        UserWarning, match=r"^3 of the 3 edges of graph stand one way only\. .*, so 2 of 4 nodes"
+    ) as found:
+        warn_of_one_way_edges(ONE_WAY, edges_of(ONE_WAY, 4), 4)
+    assert len(found) == 1
+    assert "Undirected, the graph has 6 edges, and 1 nodes attend to no other" in str(found[0].message)
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        np.concatenate([ONE_WAY, ONE_WAY[::-1]], axis=1),
+        np.array([[0, 1, 2, 3, 3], [1, 0, 3, 2, 0]]),  # One edge of five: that is meant.
+        np.empty((2, 0), dtype=int),
+        sparse.csr_array(([1.0], ([0], [1])), shape=(4, 4)),
+        networkx.DiGraph([(0, 1), (1, 2), (2, 3)]),
+    ],
+)
+def test_other_graphs_are_not_warned_of(graph):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_one_way_edges(graph, edges_of(graph, 4), 4)
 
 
 @pytest.mark.parametrize(

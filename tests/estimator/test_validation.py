@@ -28,7 +28,7 @@ X = np.eye(3)
         ({"hidden": 4.5}, "hidden must be a whole number .*, but is 4.5"),
         ({"n_neighbors": 0}, "n_neighbors must be a whole number of at least 1, but is 0"),
         ({"feature_norm": "l3"}, "feature_norm must be one of .*, standard, but is 'l3'"),
-        *(({"validation_fraction": bad}, f"at least 0 and less than 1, but is {bad!r}") for bad in (
+        *(({"validation_fraction": bad}, f'"auto", or at least 0 and less than 1, but is {bad!r}') for bad in (
             -0.1, 1, 1.0, float("nan"), "some", None,
         )),
     ],
@@ -42,13 +42,13 @@ def test_what_is_none_is_the_presets():
     parameters = CaGATClassifier(preset="paper", lam=np.float32(0.5), hidden=np.int64(3)).get_params()
     preset = card("cagat").preset("paper")
     assert set(preset) <= set(parameters), "every value of a preset can be set"
-    found = resolve_parameters(parameters, dense_points=False)
+    found = resolve_parameters(parameters, measured=False)
     assert {**preset, "lam": 0.5, "hidden": 3}.items() >= found.network.items()
     assert (found.options.lr, found.options.patience) == (preset["lr"], preset["patience"])
     # The presets were made for bags of words, so measurements are standardised.
     assert found.feature_norm == preset["feature_norm"]
-    assert resolve_parameters(parameters, dense_points=True).feature_norm == "standard"
-    assert resolve_parameters({**parameters, "feature_norm": "l2"}, dense_points=True).feature_norm == "l2"
+    assert resolve_parameters(parameters, measured=True).feature_norm == "standard"
+    assert resolve_parameters({**parameters, "feature_norm": "l2"}, measured=True).feature_norm == "l2"
 
 
 @pytest.mark.parametrize("form", [np.array, sparse.csr_array])

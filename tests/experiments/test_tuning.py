@@ -4,6 +4,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 
 from cagat import data
@@ -107,6 +108,83 @@ def test_no_test_label_is_read(monkeypatch):
     scoring.cached_graph.cache_clear()
 
 
+def own_graph(path, **parts) -> str:
+    """A graph of one's own in a file, perhaps with a split."""
+    graph = data.load(GRAPH)
+    for part, nodes in parts.items():
+        mask = torch.zeros(graph.num_nodes, dtype=torch.bool)
+        graph[f"{part}_mask"] = mask.index_fill(0, torch.as_tensor(nodes), True)
+    data.save(graph, path)
+    return str(path)
+
+
+@pytest.fixture
+def nodes_seen(monkeypatch) -> list[tuple[set[int], set[int]]]:
+    """The training and the validation nodes of every fit."""
+    seen, fit = [], scoring.fit
+
+    def noting(model, inputs, train, val, options):
+        seen.append((set(train.nodes.tolist()), set(val.nodes.tolist())))
+        return fit(model, inputs, train, val, options)
+
+    monkeypatch.setattr(scoring, "fit", noting)
+    return seen
+
+
+THIRDS = {part: list(range(start, 90, 3)) for start, part in enumerate(("train", "val", "test"))}
+
+
+@pytest.mark.parametrize(
+    "asked_for", [{"labels": (5,)}, {"labels": (5,), "val_labels": 5}, {"val_labels": 5}, {}], ids=str
+)
+def test_a_given_split_is_respected(tmp_path, nodes_seen, asked_for):
+    path = own_graph(tmp_path / "mine.npz", **THIRDS)
+    chosen = {"datasets": (path,), "labels": (None,), "trials": 1} | asked_for
+    search = Search.open(options(tmp_path / "out", **chosen))
+    run(search)
+    assert len(nodes_seen) == 2
+    for train, val in nodes_seen:
+        assert not train & val
+        assert not (train | val) & set(THIRDS["test"])
+        if not asked_for:
+            assert (train, val) == (set(THIRDS["train"]), set(THIRDS["val"]))
+    if asked_for.get("labels"):
+        assert {len(train) for train, _ in nodes_seen} == {15}
+        assert nodes_seen[0] != nodes_seen[1]
+    write_report(search)
+    best = (tmp_path / "out" / "best.yaml").read_text()
+    assert "30 test nodes take no part" in best.replace("\n# ", " ")
+    # Trained from there, the split is the graph's own again.
+    assert not {"labels", "val_labels"} & yaml.safe_load(best).keys()
+
+
+def test_of_ones_own_graph_all_labelled_nodes_take_part(tmp_path, nodes_seen):
+    graph = data.load(GRAPH)
+    graph.y[::2] = -1
+    data.save(graph, tmp_path / "mine.npz")
+    chosen = {"datasets": (str(tmp_path / "mine.npz"),), "labels": (None,), "trials": 1}
+    search = Search.open(options(tmp_path / "out", **chosen))
+    run(search)
+    labelled = set((graph.y >= 0).nonzero().flatten().tolist())
+    assert all(train | val == labelled and not train & val for train, val in nodes_seen)
+    assert [len(val) for _, val in nodes_seen] == [12, 12]
+    assert nodes_seen[0] != nodes_seen[1]
+    (sentence,) = search.options.nodes_used()
+    assert (
+        "33 nodes train and 12 validate in each of 2 splits, drawn from 45 labelled nodes, which all take" in sentence
+    )
+    assert asked(tmp_path / "out")[0]["labels"] is None
+    run(Search.open(options(tmp_path / "more", **chosen, val_labels=2)))
+    assert {len(val) for _, val in nodes_seen[2:]} == {6}
+    with pytest.raises(ConfigError, match="holds a search with val_labels=2, not None"):
+        Search.open(options(tmp_path / "more", **chosen))
+
+
+def test_a_graph_with_a_name_is_searched_by_the_papers_protocol(tmp_path):
+    assert {task.labels for task in TuneOptions(tmp_path, datasets=("cora", "pubmed")).tasks()} == {20}
+    assert [task.labels for task in TuneOptions(tmp_path, datasets=("cora", "./cora"), splits=1).tasks()] == [20, None]
+
+
 def test_an_interrupted_search_ends_as_an_unbroken_one(tmp_path):
     space = tmp_path / "space.yaml"
     space.write_text("lam: {low: 0.1, high: 1.0}\nhidden: {choices: [4, 8]}\n")
@@ -197,5 +275,7 @@ def test_what_cannot_be_had_together_is_given_up(tmp_path):
 def test_the_command(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(workers, "ProcessPoolExecutor", ProcessPoolExecutor)
     tune(out=tmp_path / "t", dataset=[GRAPH], labels=[5], splits=1, trials=1, epochs=2, patience=5)
-    assert "Try it: cagat train --config" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "15 nodes train and 60 validate in one split, drawn from 90 labelled nodes; the other 15 take no part" in out
+    assert "Try it: cagat train --config" in out
     assert (tmp_path / "t" / "best.yaml").exists()

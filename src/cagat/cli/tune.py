@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cagat.cli.output import progress, show_messages
-from cagat.cli.reproduce import MOST_JOBS, require_drawable_splits
+from cagat.cli.reproduce import MOST_JOBS
 from cagat.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -25,7 +25,12 @@ def tune(
     model: Annotated[str, _setting("model")] = "cagat",
     dataset: Annotated[list[str] | None, typer.Option(help="A graph, or several (default: cora).")] = None,
     labels: Annotated[
-        list[int] | None, _setting("labels", "Training nodes per class, or several (default: 20).")
+        list[int] | None,
+        _setting("labels", "Training nodes per class, or several (default: 20; for your own graph, what it has)."),
+    ] = None,
+    val_labels: Annotated[
+        int | None,
+        typer.Option(min=1, max=SETTINGS["val_labels"].high, help="Validation nodes per class (same default)."),
     ] = None,
     splits: Annotated[int, typer.Option(min=1, max=1000, help="Splits of each.")] = 3,
     first_seed: Annotated[int, typer.Option(min=100, max=2**31, help="The seed of the first split.")] = 100,
@@ -45,6 +50,10 @@ def tune(
     Only validation nodes judge, of splits with seeds from 100 on: the splits that tables report have smaller ones. The
     presets of the model are tried first. Interrupt at will and give the same command again to go on.
 
+    A graph that comes with a split keeps its test nodes out of the search. For your own graph without one, a quarter
+    of the labelled nodes of each class judges and the others train, unless --labels or --val-labels say otherwise. The
+    first lines say how many nodes that makes.
+
     A search on few splits finds several good configurations and a lucky one: judge its best again on more splits or
     graphs with --finalists, and with a --first-seed whose splits the search has not seen.
 
@@ -59,7 +68,8 @@ def tune(
         out=out,
         model=model,
         datasets=tuple(dataset or ["cora"]),
-        labels=tuple(labels or [20]),
+        labels=tuple(labels or [None]),
+        val_labels=val_labels,
         splits=splits,
         first_seed=first_seed,
         trials=trials,
@@ -71,7 +81,9 @@ def tune(
         finalists=finalists,
         data_dir=data_dir,
     )
-    require_drawable_splits(options.datasets, options.labels, options.data_dir)
+    # Before anything is written: whether all graphs can be loaded and have enough labelled nodes.
+    for sentence in options.nodes_used():
+        typer.echo(sentence)
     with directory_lock(out):
         search = Search.open(options)
         # A batch system says SIGTERM where a person says Ctrl-C.

@@ -1,7 +1,6 @@
 """The classifier."""
 
-import warnings
-from dataclasses import replace
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -16,9 +15,10 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from cagat.errors import DatasetError
 from cagat.estimator.features import FeatureScaling, as_tensor, row_digests, stacked
-from cagat.estimator.graphs import Edges, edges_of, nearest_neighbours, neighbour_edges
+from cagat.estimator.fitting import AUTO, fit_network
+from cagat.estimator.frames import encoded, fitted_encoder, frame_digests, needs_encoder
+from cagat.estimator.graphs import Edges, edges_of, nearest_neighbours, neighbour_edges, warn_of_one_way_edges
 from cagat.estimator.validation import (
-    Parameters,
     checked_labels,
     checked_points,
     is_unlabelled,
@@ -26,13 +26,9 @@ from cagat.estimator.validation import (
     plain,
     resolve_parameters,
 )
-from cagat.models import CaGAT, Labelled, create
+from cagat.models import CaGAT, create
 from cagat.nn import CaGATConv
 from cagat.settings import SETTINGS
-from cagat.training import fit
-
-EPOCHS_WITHOUT_VALIDATION = 200
-"""How long is trained if nothing says when to stop: as long as Kipf and Welling trained GCN at the most."""
 
 
 class CaGATClassifier(
@@ -52,12 +48,16 @@ class CaGATClassifier(
 
     Args:
         feature_norm: How X is scaled: rows by `"l1"`, `"l2"`, `"binary"`, columns by `"standard"`, or `"none"`. None
-            means `"standard"` if X is dense and there is no graph, and else the preset's value.
-        validation_fraction: How much of every class is held out to decide when to stop. With 0, or (with a warning) if
-            that is fewer nodes than classes, all labelled nodes are trained on, for `epochs` epochs but at most 200.
+            means `"standard"` if X is dense, not encoded, and there is no graph, and else the preset's value.
+        validation_fraction: `"auto"` trains on all labelled nodes. When to stop then comes from cross-fitting if
+            classes have at least 5 labels (the median), and else it is after `epochs` epochs but at most 200. A number
+            is how much of every class is held out to decide when to stop. With 0, or (with a warning) if that is fewer
+            nodes than classes, it is as with `"auto"` and few labels.
         n_neighbors: How many neighbours a row is joined to if there is no graph.
         preset: The published configuration that gives what is None; None for the default one.
         random_state: A seed, for results that can be repeated.
+        columns: For a pandas frame, what some of its columns are, by name, where that is not seen from their values
+            (docs/data.md): `{"postcode": "category", "id": "drop"}`.
 
     Attributes:
         classes_: The classes, in order.
@@ -67,10 +67,17 @@ class CaGATClassifier(
         attention_: How much row i attends to its neighbour j: S of the first layer that aggregates, averaged over its
             heads, as a CSR matrix. It is computed on first use, which takes a product per row.
         graph_: The edges, as a CSR matrix; entry (i, j) is the weight of the edge from i to j.
-        history_: For each epoch `loss`, and if nodes were held out `val_loss` and `val_accuracy`.
+        history_: For each epoch `loss`, and if nodes were held out, in folds or at all, `val_loss` and `val_accuracy`.
         n_iter_: How many epochs were trained.
+        stopping_: What decided when to stop: `"held-out"` nodes, `"cross-fitting"`, or a `"fixed"` number of epochs.
+        best_val_loss_: The lowest loss on nodes that were held out; None if none were.
+        estimated_accuracy_: The accuracy on nodes that were held out, in folds or at all; a little too high, since they
+            decided when to stop. None if none were.
+        temperature_: By what logits are divided so that probabilities are as sure as they are right; close to 1 if few
+            nodes were held out, and 1 if none were.
+        encoder_: Made numbers of the columns of a pandas frame; None if they were numbers.
         model_: The trained :class:`cagat.CaGAT`.
-        n_features_in_: Number of features.
+        n_features_in_: Number of features, or columns of a frame.
         feature_names_in_: Their names, if X had any.
 
     Examples:
@@ -108,10 +115,11 @@ class CaGATClassifier(
         epochs: int | None = None,
         patience: int | None = None,
         feature_norm: str | None = None,
-        validation_fraction: float = 0.2,
+        validation_fraction: float | str = AUTO,
         n_neighbors: int = 10,
         preset: str | None = None,
         random_state: int | np.random.RandomState | None = None,
+        columns: Mapping[str, str] | None = None,
     ) -> None:
         # Scikit-learn's rule: every parameter is kept under its name, as it is.
         parameters = dict(locals())
@@ -122,7 +130,7 @@ class CaGATClassifier(
         """Train on the labelled rows, with all rows present.
 
         Args:
-            X: One row per node, dense or scipy sparse.
+            X: One row per node: an array, a scipy sparse matrix, or a pandas frame with columns of any kind.
             y: One label per node, -1 for unlabelled; among texts or objects "-1", None and NaN too.
             graph: A scipy sparse matrix, whose edges count both ways and whose entries are weights; an `edge_index` of
                 shape (2, edges), as tensor or array, whose edges lead from row 0 to row 1; or a networkx graph, whose
@@ -130,19 +138,31 @@ class CaGATClassifier(
         """
         # Labels may be missing, so they are checked here; only that there are any is left to scikit-learn.
         demanded = None if y is None else "no_validation"
-        X = checked_points(self, X, demanded, ensure_min_samples=2)
+        self.encoder_ = fitted_encoder(self, X, demanded, self.columns) if needs_encoder(X, self.columns) else None
+        X, self._rows = self._points(X, demanded, ensure_min_samples=2)
         self.classes_, numbers = numbered(checked_labels(y, X))
-        dense_points = graph is None and not sparse.issparse(X)
-        parameters = resolve_parameters(self.get_params(deep=False), dense_points=dense_points)
+        # An encoder has scaled its columns already, so that each column of the frame weighs about the same.
+        measured = graph is None and self.encoder_ is None and not sparse.issparse(X)
+        parameters = resolve_parameters(self.get_params(deep=False), measured=measured)
         self._scaling = FeatureScaling(X, parameters.feature_norm)
         self._features = self._scaling(X)
-        self._rows = row_digests(X)
         self._search = nearest_neighbours(self._features, self.n_neighbors) if graph is None else None
         self._edges = neighbour_edges(self._search) if graph is None else edges_of(graph, X.shape[0])
+        warn_of_one_way_edges(graph, self._edges, X.shape[0])
         # With all pairs, new rows would attend to each other, so each is predicted in a pass of its own.
         self._one_by_one = parameters.network["affinity"] == "full"
 
-        self._train(numbers, parameters)
+        def make() -> CaGAT:
+            # The features are of single precision, whatever torch's default is.
+            model = create("cagat", self._features.shape[1], len(self.classes_), **parameters.network).float()
+            assert isinstance(model, CaGAT)
+            return model
+
+        inputs, random = (as_tensor(self._features), *self._edges), check_random_state(self.random_state)
+        found = fit_network(make, inputs, numbers, self.validation_fraction, parameters.options, random)
+        self.model_, self.history_, self.stopping_ = found.model, found.history, found.stopping
+        self.best_val_loss_, self.estimated_accuracy_ = found.best_val_loss, found.estimated_accuracy
+        self.temperature_ = found.temperature
         self.__dict__.pop("attention_", None)
         self.n_iter_ = len(self.history_["loss"])
         self.embedding_ = self._embedded(self._features, self._edges)
@@ -156,7 +176,7 @@ class CaGATClassifier(
         return np.asarray(self.classes_[probabilities.argmax(axis=1)])
 
     def predict_proba(self, X: Any, graph: Any = None) -> NDArray[np.float64]:
-        """The probability of each class for each row.
+        """The probability of each class for each row, calibrated by `temperature_`.
 
         Args:
             X: Rows that were fitted, or others. A row that was fitted is that node. Another is joined to the fitted
@@ -215,41 +235,19 @@ class CaGATClassifier(
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
 
-    def _train(self, numbers: NDArray[np.int64], parameters: Parameters) -> None:
-        """Train the network, and note how it went; torch's own random numbers are left as they were."""
-        random, fraction = check_random_state(self.random_state), self.validation_fraction
-        train_nodes, val_nodes = hold_out(numbers, fraction, random)
-        options, validated = parameters.options, len(val_nodes) > 0
-        if not validated:
-            epochs = min(options.epochs, EPOCHS_WITHOUT_VALIDATION)
-            options = replace(options, epochs=epochs, patience=epochs)
-        if not validated and fraction > 0:
-            warnings.warn(
-                f"{len(train_nodes)} labelled nodes of {len(self.classes_)} classes are too few to hold out "
-                f"{fraction:g} of them for validation, so all of them are trained on, for {options.epochs} "
-                "epochs. Label more nodes, or set validation_fraction=0 to say that this is meant.",
-                stacklevel=3,
-            )
-        train, val = (
-            Labelled(torch.from_numpy(nodes), torch.from_numpy(numbers[nodes])) for nodes in (train_nodes, val_nodes)
-        )
-        inputs = as_tensor(self._features), *self._edges
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(int(random.randint(np.iinfo(np.int32).max)))
-            # The features are of single precision, whatever torch's default is.
-            model = create("cagat", self.n_features_in_, len(self.classes_), **parameters.network).float()
-            assert isinstance(model, CaGAT)
-            result = fit(model, inputs, train, val if validated else train, options)
-        names = ("loss", "val_loss", "val_accuracy") if validated else ("loss",)
-        self.model_ = model
-        self.history_ = {name: np.array([getattr(epoch, name) for epoch in result.history]) for name in names}
+    def _points(self, X: Any, y: Any = "no_validation", **options: Any) -> tuple[Any, list[bytes]]:
+        """X as a matrix in single precision, and a digest of each row."""
+        if self.encoder_ is None:
+            matrix = checked_points(self, X, y, **options)
+            return matrix, row_digests(matrix)
+        options.pop("reset", None)  # What a frame has was noted when its encoder was fitted.
+        return encoded(self, self.encoder_, X, **options), frame_digests(X)
 
     def _found(self, X: Any, graph: Any, network: Any, fitted: NDArray[Any]) -> NDArray[Any]:
         """What the network gives for rows on a graph of their own, for fitted rows, or for rows joined to these."""
-        X = checked_points(self, X, reset=False)
+        X, rows = self._points(X, reset=False)
         if graph is not None:
             return np.asarray(network(self._scaling(X), edges_of(graph, X.shape[0])))
-        rows = row_digests(X)
         if rows == self._rows:
             return np.array(fitted)
         if self._search is None:
@@ -272,30 +270,11 @@ class CaGATClassifier(
 
     @torch.no_grad()
     def _probabilities(self, features: Any, edges: Edges) -> NDArray[np.float64]:
-        return np.asarray(self.model_(as_tensor(features), *edges).double().softmax(dim=1))
+        return np.asarray((self.model_(as_tensor(features), *edges).double() / self.temperature_).softmax(dim=1))
 
     @torch.no_grad()
     def _embedded(self, features: Any, edges: Edges) -> NDArray[np.float32]:
         return np.asarray(self.model_.embed(as_tensor(features), *edges))
-
-
-def hold_out(
-    numbers: NDArray[np.int64], fraction: float, random: np.random.RandomState
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Split the labelled nodes into training and validation nodes, each in order, the same fraction of every class.
-
-    A class with n labelled nodes gives `fraction * n` of them to validation, rounded, and keeps at least one. If
-    that makes fewer validation nodes than there are classes, they would tell nothing: then there are none.
-    """
-    classes = int(numbers.max()) + 1
-    held = []
-    for number in range(classes):
-        members = random.permutation(np.flatnonzero(numbers == number))
-        held.append(members[: min(int(fraction * len(members) + 0.5), len(members) - 1)])
-    val = np.sort(np.concatenate(held))
-    if len(val) < classes:
-        val = val[:0]
-    return np.setdiff1d(np.flatnonzero(numbers >= 0), val), val
 
 
 if CaGATClassifier.__doc__:  # Python drops docstrings with -OO.

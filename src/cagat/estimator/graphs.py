@@ -1,5 +1,6 @@
 """Edges: from a graph that a user passes, or from nearest neighbours."""
 
+import warnings
 from typing import Any, NamedTuple
 
 import networkx
@@ -56,6 +57,29 @@ def edges_of(graph: Any, num_nodes: int) -> Edges:
     else:
         return Edges(_edge_index(graph, num_nodes))
     return Edges(data.edge_index, getattr(data, "edge_weight", None))
+
+
+def warn_of_one_way_edges(graph: Any, edges: Edges, num_nodes: int) -> None:
+    """Warn if a given edge_index has most of its edges one way only: perhaps each edge was meant to count both ways.
+
+    A matrix counts both ways, and a networkx graph says itself what it is.
+    """
+    if graph is None or sparse.issparse(graph) or isinstance(graph, networkx.Graph):
+        return
+    source, target = edges.edge_index.numpy()
+    source, target = source[source != target], target[source != target]
+    one_way = ~np.isin(source * num_nodes + target, target * num_nodes + source)
+    if 2 * int(one_way.sum()) <= len(source):
+        return
+    alone = num_nodes - len(np.unique(target))
+    both = num_nodes - len(np.unique(np.concatenate([source, target])))
+    warnings.warn(
+        f"{int(one_way.sum())} of the {len(source)} edges of graph stand one way only. Nodes attend to the sources of "
+        f"their edges, so {alone} of {num_nodes} nodes attend to no other. Undirected, the graph has "
+        f"{len(source) + int(one_way.sum())} edges, and {both} nodes attend to no other: pass "
+        "torch_geometric.utils.to_undirected(edge_index). If the direction is meant, pass a networkx.DiGraph.",
+        stacklevel=3,
+    )
 
 
 def _edge_index(graph: Any, num_nodes: int) -> Tensor:

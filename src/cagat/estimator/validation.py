@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 from cagat.configs import card
 from cagat.errors import ConfigError, DatasetError, NonFiniteError
 from cagat.estimator.features import STANDARD
+from cagat.estimator.fitting import AUTO
 from cagat.settings import SETTINGS, FitOptions, checked
 
 
@@ -25,25 +26,28 @@ class Parameters(NamedTuple):
     feature_norm: str
 
 
-def resolve_parameters(parameters: Mapping[str, Any], *, dense_points: bool) -> Parameters:
+def resolve_parameters(parameters: Mapping[str, Any], *, measured: bool) -> Parameters:
     """Check the classifier's parameters, and take those that are None from their preset.
 
-    Dense points without a graph are measurements of any scale, not the bags of words that the presets were made for, so
-    their default is to be standardised.
+    Dense points without a graph are measurements of any scale (`measured`), not the bags of words that the presets were
+    made for, so their default is to be standardised.
     """
     fraction, count = parameters["validation_fraction"], parameters["n_neighbors"]
-    if not (isinstance(fraction, Real) and 0 <= float(fraction) < 1):
-        raise ConfigError(f"validation_fraction must be at least 0 and less than 1, but is {fraction!r:.80}.")
+    known_word = isinstance(fraction, str) and fraction == AUTO
+    if not known_word and not (isinstance(fraction, Real) and 0 <= float(fraction) < 1):
+        raise ConfigError(
+            f'validation_fraction must be "{AUTO}", or at least 0 and less than 1, but is {fraction!r:.80}.'
+        )
     if not isinstance(count, Integral) or isinstance(count, bool) or int(count) < 1:
         raise ConfigError(f"n_neighbors must be a whole number of at least 1, but is {count!r:.80}.")
     known = card("cagat")
     preset = known.preset(parameters["preset"])
     given = {name: parameters[name] for name in preset if parameters[name] is not None}
-    norm = given.pop("feature_norm", STANDARD if dense_points else preset["feature_norm"])
+    norm = given.pop("feature_norm", STANDARD if measured else preset["feature_norm"])
     if norm not in (norms := (*SETTINGS["feature_norm"].choices, STANDARD)):
         raise ConfigError(f"feature_norm must be one of {', '.join(norms)}, but is {norm!r:.80}.")
     values = {**preset, **{name: checked(name, value) for name, value in given.items()}}
-    options = FitOptions(**{field.name: values[field.name] for field in fields(FitOptions)})
+    options = FitOptions(**{field.name: values[field.name] for field in fields(FitOptions) if field.name in values})
     return Parameters({key: values[key] for key in known.network.hyperparameters}, options, norm)
 
 

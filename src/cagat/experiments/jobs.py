@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -15,24 +15,24 @@ import filelock
 import torch
 from torch_geometric.data import Data
 
-from cagat import data
 from cagat.data.splits import Split
 from cagat.errors import CagatError
 from cagat.experiments.records import Records, digest
+from cagat.experiments.search_splits import paper_split, search_split
 from cagat.files import disk_errors
 from cagat.models import Labelled, NodeClassifier, card
 from cagat.training import DivergedError, FitResult, TrainConfig, accuracy, fit
 from cagat.training.compute import computing
-from cagat.training.problem import DEFAULT_LABELS, fresh_model, load_graph
+from cagat.training.problem import fresh_model, load_graph
 
 _HISTORY = ("loss", "val_loss_by_epoch")
 
 
 class Task(NamedTuple):
-    """A graph, the number of labels per class, and the seed of the split and of the weights."""
+    """A graph, the number of labels per class (for a search perhaps none), and the seed of split and weights."""
 
     dataset: str
-    labels: int
+    labels: int | None
     seed: int
 
 
@@ -55,16 +55,19 @@ class Fitted(NamedTuple):
         return {**found, "val_loss": best.val_loss, "epochs": len(self.result.history), "best_epoch": best.number}
 
 
-def fit_task(values: dict[str, Any], task: Task, data_dir: str | None) -> Fitted:
+def fit_task(
+    values: dict[str, Any], task: Task, data_dir: str | None, draw: Callable[..., Split] = paper_split
+) -> Fitted:
     """Fit a configuration on one split, without a look at the labels of test nodes.
+
+    `draw` gets the graph, the numbers of training and validation nodes per class, and the seed.
 
     On one thread: results then do not depend on how many processes work side by side, and two threads that share a
     busy core are slower than one.
     """
     config = TrainConfig.from_values({**values, **task._asdict()})
     graph = cached_graph(task.dataset, data_dir)
-    val_labels = DEFAULT_LABELS if config.val_labels is None else config.val_labels
-    split = data.split(graph.y, task.labels, val_labels, task.seed, class_names=graph.class_names)
+    split = draw(graph, task.labels, config.val_labels, task.seed)
     with computing(threads=1, deterministic=False), torch.random.fork_rng(devices=[]):
         torch.manual_seed(task.seed)
         model, inputs = fresh_model(config, graph, torch.device("cpu"))
@@ -74,7 +77,7 @@ def fit_task(values: dict[str, Any], task: Task, data_dir: str | None) -> Fitted
 
 def validation_scores(values: dict[str, Any], task: Task, data_dir: str | None) -> dict[str, Any]:
     """What a search may see of a fit: nothing here looks at a test label."""
-    return fit_task(values, task, data_dir).scores("val")
+    return fit_task(values, task, data_dir, search_split).scores("val")
 
 
 @lru_cache(maxsize=4)

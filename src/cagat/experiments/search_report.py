@@ -25,16 +25,20 @@ def write_report(search: Search) -> None:
     comments = (
         f"The best of {search.finished} configurations that cagat tune tried, on {date.today().isoformat()}, with "
         f"cagat {version('cagat')}, torch {version('torch')} and optuna {version('optuna')}.",
-        f"Mean validation accuracy {100 * (best.value or 0):.2f} %: {', '.join(options.datasets)}; "
-        f"{', '.join(map(str, options.labels))} labels per class; splits with seeds {options.first_seed} to "
-        f"{options.first_seed + options.splits - 1}.",
-        "No test label was looked at.",
+        f"Mean validation accuracy {100 * (best.value or 0):.2f} %: {', '.join(options.datasets)}; seeds "
+        f"{options.first_seed} to {options.first_seed + options.splits - 1}.",
+        *options.nodes_used(),
+        "Nodes that took part in any of the splits helped to choose, so an accuracy on them is too high.",
     )
     values: dict[str, Any] = {"model": options.model, "epochs": options.epochs, "patience": options.patience}
     if len(options.datasets) == 1:
         values["dataset"] = options.datasets[0]
-    if len(options.labels) == 1:
-        values["labels"] = options.labels[0]
+    counts = {count for _, count in options.searched()}
+    # A graph with a split of its own is trained on that, whatever was drawn from it for the search.
+    if len(counts) == 1 and None not in counts and not options.given_splits():
+        values["labels"] = counts.pop()
+        if options.val_labels is not None:
+            values["val_labels"] = options.val_labels
     atomic_write(options.out / "best.yaml", config_text({**values, **best.params}, comments))
     _draw(search.finished_trials(), best, options.out / "search.png")
 

@@ -14,16 +14,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cagat import configs
-from cagat.errors import CagatError, ConfigError, nearest
+from cagat.data.loading import is_name
+from cagat.errors import CagatError, ConfigError, DatasetError, nearest
 from cagat.experiments.jobs import Task, cached_graph, validation_scores
 from cagat.experiments.records import Records
+from cagat.experiments.search_splits import labels_and_split, nodes_used
 from cagat.experiments.workers import result_of, worker_pool
 from cagat.files import atomic_write, read_bounded
 from cagat.models import card
 from cagat.settings import SETTINGS, checked
 from cagat.training import DivergedError, TrainConfig
 from cagat.training.config_file import read_config
-from cagat.training.problem import graph_digest
+from cagat.training.problem import DEFAULT_LABELS, graph_digest
 
 if TYPE_CHECKING:
     import optuna
@@ -42,7 +44,8 @@ class TuneOptions:
     out: Path
     model: str = "cagat"
     datasets: tuple[str, ...] = ("cora",)
-    labels: tuple[int, ...] = (20,)
+    labels: tuple[int | None, ...] = (None,)  # None for what suits the graph.
+    val_labels: int | None = None
     splits: int = 3
     first_seed: int = 100  # The tables report the splits with smaller seeds.
     trials: int = 50
@@ -57,7 +60,32 @@ class TuneOptions:
     def tasks(self) -> list[Task]:
         """The fits of one trial, in the order in which they are done: the first split of every graph first."""
         seeds = range(self.first_seed, self.first_seed + self.splits)
-        return [Task(dataset, labels, seed) for seed in seeds for labels in self.labels for dataset in self.datasets]
+        return [Task(*searched, seed) for seed in seeds for searched in self.searched()]
+
+    def searched(self) -> list[tuple[str, int | None]]:
+        """Every graph with every number of labels; without one, graphs with a name have the paper's 20."""
+        default = {name: DEFAULT_LABELS if is_name(name) else None for name in self.datasets}
+        pairs = [(name, count or default[name]) for count in self.labels for name in self.datasets]
+        return list(dict.fromkeys(pairs))
+
+    def given_splits(self) -> list[str]:
+        """The graphs that come with a split."""
+        return [name for name in self.datasets if hasattr(cached_graph(name, self.data_dir), "train_mask")]
+
+    def nodes_used(self) -> list[str]:
+        """What the search does with the labels of each graph, in sentences.
+
+        Raises:
+            DatasetError: A graph cannot be loaded, or has too few labelled nodes.
+        """
+        sentences = []
+        for name, count in self.searched():
+            graph = cached_graph(name, self.data_dir)
+            try:
+                sentences.append(nodes_used(graph, count, self.val_labels, self.splits))
+            except DatasetError as error:
+                raise DatasetError(f"{name}{'' if count is None else f' with --labels {count}'}: {error}") from error
+        return sentences
 
 
 class FinishedTrial(NamedTuple):
@@ -102,9 +130,10 @@ class Search:
         first = list(card(options.model).presets.values()) if options.finalists is None else _finalists(options)
         space = search_space(options.model, options.space)
         loaded = {name: cached_graph(name, options.data_dir) for name in options.datasets}
-        graphs = {name: graph_digest(graph, graph.y) for name, graph in loaded.items()}
+        graphs = {name: graph_digest(graph, *labels_and_split(graph)) for name, graph in loaded.items()}
         asked = {key: getattr(options, key) for key in ("model", "splits", "first_seed", "epochs", "patience")}
-        asked |= {"datasets": list(options.datasets), "labels": list(options.labels)}
+        labels = list(dict.fromkeys(count for _, count in options.searched()))
+        asked |= {"datasets": list(options.datasets), "labels": labels, "val_labels": options.val_labels}
         _require_same_search(options.out, asked | {"space": space, "graphs": graphs})
         # A trial is given up after its first fits if it is worse than half of the trials were then.
         pruner = optuna.pruners.MedianPruner(n_startup_trials=10, n_warmup_steps=len(options.tasks()) // 3)
@@ -179,7 +208,8 @@ class Search:
 
     def _config(self, values: Mapping[str, Any]) -> dict[str, Any]:
         options = self.options
-        return {"model": options.model, "epochs": options.epochs, "patience": options.patience, **values}
+        config = {"model": options.model, "epochs": options.epochs, "patience": options.patience, **values}
+        return config if options.val_labels is None else {**config, "val_labels": options.val_labels}
 
     def _asked(self, values: Mapping[str, Any], task: Task) -> dict[str, Any]:
         """What identifies a fit in the records."""
@@ -319,7 +349,8 @@ def _require_same_search(directory: Path, asked: dict[str, Any]) -> None:
         atomic_write(path, json.dumps(asked) + "\n")
         return
     try:
-        known = json.loads(read_bounded(path, _LARGEST_BYTES))
+        # Searches of earlier versions do not say how many nodes validate, which was up to the protocol.
+        known = {"val_labels": None, **json.loads(read_bounded(path, _LARGEST_BYTES))}
         differing = [key for key in asked if known[key] != asked[key]]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CagatError(f"{path}: cannot be read as the question of a search. Choose another --out.") from error
