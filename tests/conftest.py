@@ -1,5 +1,6 @@
 """What all tests share: hypothesis' profile, and where the real graphs are, which are not part of this repository."""
 
+import logging
 import os
 from pathlib import Path
 
@@ -15,6 +16,15 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 settings.register_profile("cagat", deadline=None, print_blob=True, database=None, derandomize=True)
 settings.register_profile("explore", deadline=None, print_blob=True, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "cagat"))
+
+
+@pytest.fixture(autouse=True)
+def _logger_as_it_was():
+    """Commands send what the package logs to standard error alone; the next test is to see it where pytest looks."""
+    logger = logging.getLogger("cagat")
+    before = logger.handlers, logger.level, logger.propagate
+    yield
+    logger.handlers, logger.level, logger.propagate = before
 
 
 @pytest.fixture(scope="session")

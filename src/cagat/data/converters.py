@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _KNOWN = {"x", "edge_index", "y", "edge_weight", "edge_attr", "num_nodes", "name", "source", "sha256", "directed"}
 _KNOWN |= {"node_names", "class_names", "feature_names", *(f"{part}_mask" for part in SPLIT_NAMES)}
-_KNOWN |= {"encoder", "described"}  # Of which a saved graph has no need: its features are encoded.
+_KNOWN |= {"encoder", "described", "structural"}  # Of which a saved graph has no need: its features are encoded.
 
 
 class Names(UserList[str]):

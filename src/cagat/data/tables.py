@@ -181,6 +181,8 @@ def _read_features(table: Table, rows: NDArray[np.int64], nodes: int, options: T
         features, names, about["duplicate_entries"] = _sparse_features(table, rows, nodes)
         return about | {"features": features, "feature_names": names}
     names = [column for column in table.columns.values if options.kinds.get(column) != "drop"]
+    if not names:  # A list of nodes, perhaps with their labels.
+        return _NO_FEATURES
     is_plain = not options.encodes and options.kinds.keys() <= set(table.columns.values)
     if is_plain and table.is_numeric(names):
         values: Any = (table.numbers(column) for column in names)
