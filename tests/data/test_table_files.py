@@ -445,3 +445,19 @@ def test_graphs_as_their_publishers_wrote_them(own_graphs, name, nodes, edges, c
     assert (data.num_nodes, data.num_edges // 2, len(data.class_names)) == (nodes, edges, classes)
     assert (data.y >= 0).all()
     assert ("535 duplicate sparse features merged" in caplog.text) == (name == "twitch")
+
+
+def test_tables_about_other_nodes(tmp_path, caplog):
+    caplog.set_level("INFO")
+    features = "id,age\n1,5\n2,6\n"
+    with pytest.raises(
+        DatasetError, match=r"edges\.csv: none of its nodes is in .*features\.csv. Row 1 is about 'ann'"
+    ):
+        load(folder(tmp_path / "a", edges=EDGES, features=features))
+    labels = "id,label\n1,x\n2,y\n"
+    message = r"labels\.csv: none of its nodes is in .*edges\.csv. Row 1 is about '1', but nodes there .* 'ann'.*--node"
+    with pytest.raises(DatasetError, match=message):
+        load(folder(tmp_path / "b", edges=EDGES, labels=labels))
+    load(folder(tmp_path / "c", edges="1,2\n2,3\n4,3\n", features=features))
+    assert "2 of its nodes have no row in" in caplog.text
+    assert "the first being '3' in row 2, column 'target'" in caplog.text

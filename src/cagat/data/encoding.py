@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cagat.data.column_kinds import ONE_HOT_BELOW, ColumnError, cleaned, recognised, typed
 from cagat.data.columns import checked_kinds
 from cagat.data.validation import require_memory, require_plausible
 from cagat.errors import DamagedFileError, DatasetError
@@ -23,10 +24,7 @@ from cagat.errors import DamagedFileError, DatasetError
 _log = logging.getLogger(__name__)
 
 _COMPONENTS = 30
-_ONE_HOT_BELOW = 40  # skrub's own bound.
 _MOST_NAMED = 20
-_BOOLEANS = ({"true", "false"}, {"yes", "no"}, {"t", "f"}, {"y", "n"})
-_GAPS = {"", "na", "n/a", "#n/a", "nan", "null", "none", "<na>", "?", "-"}
 _FORMAT = 1
 _KEYS = {"format", "kinds", "dropped", "formats", "gaps", "names", "lines", "transformers", "scaler", "vocabularies"}
 
@@ -87,8 +85,8 @@ class TableEncoder:
             if given.get(name) == "drop":
                 continue
             try:
-                columns[name], found[name], formats[name] = _recognised(frame[name], given.get(name))
-            except _ColumnError as error:
+                columns[name], found[name], formats[name] = recognised(frame[name], given.get(name))
+            except ColumnError as error:
                 problems.append(f"column {name!r} {error}")
         if problems:
             raise DatasetError(f"{what}: {'; '.join(problems)}. Correct the table, or drop columns in columns.yaml.")
@@ -123,10 +121,10 @@ class TableEncoder:
         columns = {}
         for name, kind in self.kinds.items():
             try:
-                columns[name] = _typed(frame[name], kind, self._state["formats"].get(name))
-            except _ColumnError as error:
+                columns[name] = typed(frame[name], kind, self._state["formats"].get(name))
+            except ColumnError as error:
                 raise DatasetError(f"{what}: column {name!r} {error}. Correct the table.") from None
-            unread = int((columns[name].isna() & ~_cleaned(frame[name]).isna()).sum())
+            unread = int((columns[name].isna() & ~cleaned(frame[name]).isna()).sum())
             if unread:
                 said.append(f"{unread} cell{'s' if unread > 1 else ''} of {name!r} with no {kind}")
             said += self._unseen(name, columns[name])
@@ -223,10 +221,6 @@ class TableEncoder:
         return [f"{unknown} word{'s' if unknown > 1 else ''} of {name!r}"] if unknown else []
 
 
-class _ColumnError(ValueError):
-    """What is wrong with a column, without its name."""
-
-
 def _renamed(frame: Any) -> Any:
     """The frame with texts as the names of its columns."""
     import pandas as pd
@@ -243,141 +237,6 @@ def _frame(columns: dict[str, Any]) -> Any:
     return pd.DataFrame(columns)
 
 
-def _cleaned(column: Any) -> Any:
-    """A column of numbers as float64, of dates as dates, and of anything else as texts; gaps are missing."""
-    import pandas as pd
-
-    column = column.reset_index(drop=True)
-    kind = column.dtype
-    if isinstance(kind, pd.CategoricalDtype):
-        column = column.astype(kind.categories.dtype if len(kind.categories) else "object")
-        kind = column.dtype
-    if pd.api.types.is_datetime64_any_dtype(kind):
-        return column.dt.tz_convert("UTC").dt.tz_localize(None) if getattr(kind, "tz", None) is not None else column
-    if pd.api.types.is_timedelta64_dtype(kind):
-        return column.dt.total_seconds()
-    if isinstance(kind, pd.PeriodDtype):
-        return column.dt.to_timestamp()
-    if pd.api.types.is_complex_dtype(kind):
-        raise _ColumnError("holds complex numbers")
-    if pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind):
-        return column.astype("float64")
-    filled = column[column.notna()]
-    if wrong := next((value for value in filled if isinstance(value, (list, dict, set, tuple, bytes, np.ndarray))), 0):
-        raise _ColumnError(f"holds a {type(wrong).__name__} in a cell")
-    texts = filled.astype(str).str.strip()
-    texts = texts[~texts.str.lower().isin(_GAPS)]
-    return texts.reindex(column.index).astype(object).where(column.index.isin(texts.index), None)
-
-
-def _recognised(column: Any, given: str | None) -> tuple[Any, str, str | None]:
-    """A column as its kind has it, its kind, and the form of its dates."""
-    import pandas as pd
-
-    clean = _cleaned(column)
-    filled = clean.dropna()
-    if len(filled) == 0:
-        raise _ColumnError(f"holds nothing but gaps in its {len(clean)} rows")
-    kind, form = given, None
-    if kind is None:
-        kind = _kind_of(filled)
-        _warn_of_stray_texts(filled, kind)
-    if kind in ("date", None) and not pd.api.types.is_datetime64_any_dtype(clean):
-        form = _date_format(filled)
-        if form is None and kind == "date":
-            raise _ColumnError(f"is said to hold dates, but {_row(filled, 0)}, which is none, or not all are alike")
-        kind = kind or ("date" if form else None)
-    if kind is None:
-        kind = "category" if filled.nunique() < _ONE_HOT_BELOW or not _is_prose(filled) else "text"
-    typed = _typed(clean, kind, form)
-    if kind in ("number", "date"):
-        unread = np.flatnonzero((typed.isna() & clean.notna()).to_numpy())
-        if len(unread):
-            at = _row(clean, int(unread[0]))
-            raise _ColumnError(f"is said to be a {kind}, but {at} ({len(unread)} such cells)")
-    return typed, kind, form
-
-
-def _kind_of(filled: Any) -> str | None:
-    """Whether the cells are numbers, dates by their type, or booleans."""
-    import pandas as pd
-
-    if pd.api.types.is_datetime64_any_dtype(filled):
-        return "date"
-    if pd.to_numeric(filled, errors="coerce").notna().all():
-        return "number"
-    few = set(filled.str.lower().unique()) if filled.nunique() <= 6 else set()
-    return "boolean" if few and any(few <= pair for pair in _BOOLEANS) else None
-
-
-def _warn_of_stray_texts(filled: Any, kind: str | None) -> None:
-    """Say so if a column is no number because of very few of its cells."""
-    import pandas as pd
-
-    if kind is not None:
-        return
-    strays = pd.to_numeric(filled, errors="coerce").isna()
-    if 20 * int(strays.sum()) < len(filled):
-        _log.warning(
-            "column %r: %s, which is no number, as all but %d of its cells are, so the column is taken for a category. "
-            "Correct the table, or say 'columns: {%s: category}' in columns.yaml.",
-            filled.name,
-            _row(filled[strays], 0),
-            int(strays.sum()),
-            filled.name,
-        )
-
-
-def _date_format(filled: Any) -> str | None:
-    """The form of texts that are all dates, or none."""
-    from skrub import ToDatetime
-    from skrub.core import RejectColumn
-
-    texts = filled.astype(str).rename("date")
-    parser = ToDatetime()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            parsed = parser.fit_transform(texts)
-    except (RejectColumn, ValueError, TypeError, OverflowError):
-        return None
-    return str(parser.format_) if parsed.notna().all() else None
-
-
-def _is_prose(filled: Any) -> bool:
-    """Whether texts are rather sentences than names of things: several words, and few texts twice."""
-    sample = filled.head(1000)
-    return bool(sample.str.count(" ").mean() >= 2 or filled.nunique() > len(filled) / 2)
-
-
-def _row(column: Any, place: int) -> str:
-    return f"row {int(column.index[place]) + 1} holds {column.iloc[place]!r:.60}"
-
-
-def _typed(column: Any, kind: str, form: str | None) -> Any:
-    """A column as its kind has it; what cannot be read so is missing."""
-    import pandas as pd
-
-    clean = _cleaned(column)
-    if kind == "number":
-        return pd.to_numeric(clean, errors="coerce").astype("float64")
-    if kind == "date":
-        if not pd.api.types.is_datetime64_any_dtype(clean):
-            clean = pd.to_datetime(_texts(clean), format=form or "mixed", errors="coerce", utc=True)
-            clean = clean.dt.tz_localize(None)
-        return clean.astype("datetime64[ns]")
-    texts = _texts(clean)
-    return texts.str.lower() if kind == "boolean" else texts
-
-
-def _texts(clean: Any) -> Any:
-    """Texts of a clean column; whole numbers without a point, as another file would hold them."""
-    filled = clean.dropna()
-    if clean.dtype.kind == "f":
-        filled = filled.map(lambda value: str(int(value)) if value.is_integer() else str(value))
-    return filled.astype(str).reindex(clean.index).astype(object).where(clean.notna(), None).astype("str")
-
-
 def _fitted(columns: dict[str, Any], kinds: dict[str, str], given: Mapping[str, str]) -> dict[str, Any]:
     """Fit the vectorizer to typed columns; the state of an encoder, without formats."""
     from sklearn.preprocessing import OneHotEncoder
@@ -391,7 +250,7 @@ def _fitted(columns: dict[str, Any], kinds: dict[str, str], given: Mapping[str, 
     asked = [(one_hot(), [name for name, kind in given.items() if kind in ("category", "boolean")])]
     asked += [(components, [name for name, kind in given.items() if kind == "text"])]
     vectorizer = TableVectorizer(
-        cardinality_threshold=_ONE_HOT_BELOW,
+        cardinality_threshold=ONE_HOT_BELOW,
         low_cardinality=one_hot(),
         high_cardinality=components,
         datetime=DatetimeEncoder(add_weekday=True),
@@ -425,9 +284,12 @@ def _encoded(column: Any, transformer: Any) -> NDArray[Any]:
     """A typed column as numbers, not scaled; numbers and dates may be missing."""
     if transformer is None:
         return np.asarray(column.to_numpy(np.float64)[:, None])
-    # skrub's transformers take a column, scikit-learn's a table.
-    given = column.to_frame() if hasattr(transformer, "categories_") else column
-    return np.asarray(transformer.transform(given))
+    # Each value once, since texts take their time, and categories are there again and again. skrub's transformers take
+    # a column, scikit-learn's a table.
+    place, values = column.factorize(use_na_sentinel=False)
+    unique = type(column)(values, dtype=column.dtype, name=column.name)
+    given = unique.to_frame() if hasattr(transformer, "categories_") else unique
+    return np.asarray(transformer.transform(given))[place]
 
 
 def _line(name: str, kind: str, column: Any, transformers: Mapping[str, Any]) -> str:

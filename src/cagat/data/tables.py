@@ -1,5 +1,6 @@
 """Graphs from tables of edges, features, labels and splits, whose columns `docs/data.md` describes."""
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from cagat.data.columns import KINDS, Columns, TableOptions
 from cagat.data.graph import SPLIT_NAMES, Features, RawGraph
 from cagat.data.validation import as_float32, require_memory
 from cagat.errors import DatasetError
+
+_log = logging.getLogger(__name__)
 
 _MISSING = {"", "NA", "NaN", "nan", "null"}
 _SPLIT_CODES = {"train": 1, "training": 1, "val": 2, "valid": 2, "validation": 2, "test": 3, "testing": 3}
@@ -130,6 +133,7 @@ def graph_from_tables(
         rows[kind] = node_rows(tables[kind], number, once=once)
     edge_index = np.stack([node_rows(edges, number, place) for place in (0, 1)])
     nodes = len(number)
+    _check_names(tables, rows | {"edges": edge_index.T}, list(number))
     features = _NO_FEATURES
     if "features" in tables:
         features = _read_features(tables["features"], rows["features"], nodes, options or TableOptions())
@@ -159,6 +163,31 @@ def graph_from_tables(
         source=source,
         sha256=sha256,
     )
+
+
+def _check_names(tables: Mapping[str, Table], rows: Mapping[str, NDArray[np.int64]], names: list[str]) -> None:
+    """Raise if a table of edges or labels is about other nodes altogether than the tables before it; tell of some."""
+    seen, others = np.zeros(len(names), dtype=bool), list[str]()
+    for kind in ("features", "edges", "labels"):
+        if kind not in rows or len(rows[kind]) == 0:
+            continue
+        found, what = rows[kind].reshape(len(rows[kind]), -1), tables[kind].what
+        is_strange = ~seen[found]
+        if others and is_strange.all():
+            raise DatasetError(
+                f"{what}: none of its nodes is in {' or '.join(others)}. Row 1 is about {names[found[0, 0]]!r}, but "
+                f"nodes there are called {names[int(seen.argmax())]!r} and so on. Use the same names in all tables, or "
+                "name the right column with --node."
+            )
+        if others and kind == "edges" and is_strange.any():
+            row, end = np.argwhere(is_strange)[0]
+            count, column = len(np.unique(found[is_strange])), tables[kind].columns.names[end]
+            _log.info(
+                "%s: %d of its nodes have no row in %s, the first being %r in row %d, column %r. Their features are 0.",
+                *(what, count, others[0], names[found[row, end]], row + 1, column),
+            )
+        seen[found] = True
+        others.append(what)
 
 
 def node_rows(table: Table, number: dict[str, int], place: int = 0, *, once: bool = False) -> NDArray[np.int64]:
