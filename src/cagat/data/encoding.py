@@ -289,7 +289,8 @@ def _encoded(column: Any, transformer: Any) -> NDArray[Any]:
     place, values = column.factorize(use_na_sentinel=False)
     unique = type(column)(values, dtype=column.dtype, name=column.name)
     given = unique.to_frame() if hasattr(transformer, "categories_") else unique
-    return np.asarray(transformer.transform(given))[place]
+    encoded: NDArray[Any] = np.asarray(transformer.transform(given))[place]
+    return encoded
 
 
 def _line(name: str, kind: str, column: Any, transformers: Mapping[str, Any]) -> str:
