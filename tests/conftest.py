@@ -1,5 +1,6 @@
 """What all tests share: hypothesis' profile, and where the real graphs are, which are not part of this repository."""
 
+import logging
 import os
 from pathlib import Path
 
@@ -17,6 +18,15 @@ settings.register_profile("explore", deadline=None, print_blob=True, max_example
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "cagat"))
 
 
+@pytest.fixture(autouse=True)
+def _logger_as_it_was():
+    """Commands send what the package logs to standard error alone; the next test is to see it where pytest looks."""
+    logger = logging.getLogger("cagat")
+    before = logger.handlers, logger.level, logger.propagate
+    yield
+    logger.handlers, logger.level, logger.propagate = before
+
+
 @pytest.fixture(scope="session")
 def real_graphs() -> Path:
     """The directory with the files of SPEC section 5; the test is skipped where there is none."""
@@ -24,6 +34,15 @@ def real_graphs() -> Path:
         if folder and Path(folder, "pubmed.npz").is_file():
             return Path(folder)
     pytest.skip("the real graphs are absent: set CAGAT_DATA to a directory with citeseer.npz, cora.npz, ...")
+
+
+@pytest.fixture(scope="session")
+def own_graphs() -> Path:
+    """The directory with graphs as people have them; the test is skipped where there is none."""
+    for folder in (os.environ.get("CAGAT_OWN_GRAPHS"), *(up / "shared" / "real" for up in Path(__file__).parents[2:4])):
+        if folder and Path(folder, "twitch").is_dir():
+            return Path(folder)
+    pytest.skip("graphs as people have them are absent: set CAGAT_OWN_GRAPHS to a directory with twitch, lastfm, ...")
 
 
 @pytest.fixture(scope="session")

@@ -50,6 +50,13 @@ class TrainConfig(BaseModel):
 
     dataset: str = _setting(GRAPH, "A graph that `cagat data list` names, or a path.", "cora")
     data_dir: str | None = _setting(GRAPH, "Where published graphs are looked for and put.")
+    source: str | None = _setting(GRAPH, "The column of the edges table with one end of an edge; else common names.")
+    target: str | None = _setting(GRAPH, "The column of the edges table with the other end; else common names.")
+    node: str | None = _setting(GRAPH, "The column with the names of nodes; else `node`, `node_id` or `id`.")
+    label: str | None = _setting(GRAPH, "The column with the labels; else `label`, `class`, `target` or `y`.")
+    columns: str | None = _setting(
+        GRAPH, "A YAML file that says what columns of features hold; else the graph's `columns.yaml`."
+    )
     feature_norm: FeatureNorm | None = _by_preset(GRAPH, "How rows of features are scaled.")
     protocol: Literal["all", "split"] | None = _setting(
         GRAPH,

@@ -24,6 +24,10 @@ KEYS = [
     "dataset", "model", "labels_per_class", "seed", "epochs", "best_epoch", "val_loss", "val_accuracy",
     "test_accuracy", "seconds", "run_dir",
 ]  # fmt: skip
+NEW_KEYS = {
+    "protocol", "train_nodes", "val_nodes", "test_nodes", "estimated_accuracy", "estimated_low", "estimated_high",
+    "majority_rate", "balanced_accuracy", "temperature",
+}  # fmt: skip
 
 
 class Done(NamedTuple):
@@ -61,7 +65,8 @@ def test_json_is_the_only_line_of_standard_output(tmp_path):
     done = cagat("train", *SMALL, "--epochs", 2, "--seed", 1, "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
-    assert list(result) == KEYS
+    assert list(result)[: len(KEYS)] == KEYS
+    assert set(result) >= NEW_KEYS
     assert (result["seed"], result["epochs"], result["labels_per_class"], result["model"]) == (1, 2, 5, "cagat")
     # Without --out, a directory of its own under runs/.
     assert (tmp_path / result["run_dir"] / "model.safetensors").exists()
@@ -267,7 +272,11 @@ def test_the_line_of_a_terminal_of_80_columns(monkeypatch):
 def test_own_graph_as_in_the_example(tmp_path):
     done = cagat("train", "--dataset", OWN_GRAPH, "--epochs", 30, "--out", tmp_path / "run", "--json")
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["test_accuracy"] > 0.6
+    result = json.loads(done.stdout)
+    assert result["estimated_low"] < result["estimated_accuracy"] < result["estimated_high"]
+    assert (result["protocol"], result["test_accuracy"], result["train_nodes"]) == ("all", None, 180)
+    assert "180 of 240 nodes are labelled" in done.stderr
+    assert result["estimated_accuracy"] > 0.6
     table = pyarrow.csv.read_csv(tmp_path / "run" / "predictions.csv")
     assert table["node"][0].as_py() == "recipe-000"
     assert "probability_italian" in table.column_names

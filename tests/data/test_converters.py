@@ -171,8 +171,8 @@ def test_what_is_no_frame(edges):
 
 def test_what_is_wrong_with_a_frame_is_named():
     edges = pandas.DataFrame({"source": ["a"], "target": ["b"]})
-    with pytest.raises(DatasetError, match="features, column 'f': 1 cells are empty"):
-        from_frames(edges, pandas.DataFrame({"node": ["a", "b"], "f": [1.0, None]}))
+    with pytest.raises(DatasetError, match="features: column 'f' holds nothing but gaps"):
+        from_frames(edges, pandas.DataFrame({"node": ["a", "b"], "f": [None, None]}))
     with pytest.raises(DatasetError, match="no column for the node among 'name,f'"):
         from_frames(edges, pandas.DataFrame({"name": ["a"], "f": [1.0]}))
 

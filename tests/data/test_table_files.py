@@ -156,11 +156,11 @@ def test_what_was_cleaned_and_unused_columns_are_said_once(tmp_path, caplog):
         ({"edges": "source,target,weight\na,b,nan\n"}, "NaN"),
         ({"edges": "source,target,weight,weight\na,b,1,2\n"}, "'weight' is there twice"),
         ({"edges": EDGES, "features": "ann,1\nbob,2\n"}, "no column for the node"),
-        ({"edges": EDGES, "features": "node,f\nann,nan\n"}, "NaN"),
-        ({"edges": EDGES, "features": "node,f\nann,\n"}, "'f': 1 cells are empty"),
-        ({"edges": EDGES, "features": "node,f\nann,tall\n"}, r"features\.csv"),
+        ({"edges": EDGES, "features": "node,f\nann,inf\n"}, "infinite"),
+        ({"edges": EDGES, "features": "node,f\nann,nan\n"}, r"features\.csv: column 'f' holds nothing but gaps"),
+        ({"edges": EDGES, "features": "node,f,g\nann,,\n"}, "'f' holds nothing but gaps.*'g' holds nothing but gaps"),
+        ({"edges": EDGES, "features": "node,f\nann,tall\nbob,tall\n"}, r"features\.csv: no column tells rows apart"),
         ({"edges": EDGES, "features": "node,f\nann,1\nann,2\n"}, "'ann' has more than one row"),
-        ({"edges": EDGES, "features": "node,feature,value\nann,f,1\nann,f,2\n"}, "another row"),
         ({"edges": EDGES, "labels": "node,colour\nann,red\n"}, "no column for the label"),
         ({"edges": EDGES, "labels": "node,label\nann,a\nann,b\n"}, "'ann' has more than one row"),
         ({"edges": EDGES, "labels": "node,label,split\nann,p,training\nbob,q,later\n"}, "'later' is no part"),
@@ -275,7 +275,7 @@ def test_very_many_columns_are_refused(tmp_path, monkeypatch):
         DatasetError, match=r"features\.csv: has 60001 columns.* Use fewer; .*node,feature,value.*\.npz"
     ):
         load(folder(tmp_path / "csv", edges=EDGES, features=text))
-    monkeypatch.setattr("cagat.data.tables._MOST_COLUMNS", 2)
+    monkeypatch.setattr("cagat.data.columns._MOST_COLUMNS", 2)
     table = pa.table({"node": ["ann"], "x": [1], "y": [2]})
     with pytest.raises(DatasetError, match=r"features\.parquet: has 3 columns"):
         load(
@@ -295,3 +295,169 @@ def test_parquet_texts_that_are_not_utf8(tmp_path):
     names = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"\xffa")])
     with pytest.raises(DatasetError, match=r"edges\.parquet, column 'source': names must be texts in UTF-8"):
         load(folder(tmp_path, edges_parquet=pa.table({"source": names, "target": ["a", "b"]})))
+
+
+TWITCH = {"edges": "id_1,id_2\n5,7\n7,9\n", "target": "id,target\n5,0\n7,1\n9,0\n"}
+
+
+def test_common_names_of_files_and_columns(tmp_path):
+    words = "node_id,feature_id,value\n5,3,1.0\n7,3,1.0\n7,4,2.0\n7,4,2.0\n9,4,1.0\n9,4,4.0\n"
+    data = load(folder(tmp_path / "a", **TWITCH, features=words))
+    assert data.node_names == ["5", "7", "9"]
+    assert data.class_names == ["0", "1"]
+    assert data.x.tolist() == [[1, 0], [1, 2], [0, 2.5]]
+    for name in ("labels", "label", "targets", "classes", "y"):
+        files = {"edges": TWITCH["edges"], name: TWITCH["target"], "nodes": "id,age\n9,3\n7,5\n"}
+        data = load(folder(tmp_path / name, **files))
+        assert data.y.tolist() == [0, 1, 0]
+        assert data.x.tolist() == [[3], [5], [0]]
+        assert data.described.tolist() == [True, True, False]
+    with pytest.raises(DatasetError, match=r"label\.csv and target\.csv. Keep one"):
+        load(folder(tmp_path / "label", **TWITCH))
+
+
+def test_duplicate_rows_of_a_sparse_table_are_counted(tmp_path, caplog):
+    words = "node,feature\n5,a\n5,a\n7,a\n9,b\n9,b\n"
+    data = load(folder(tmp_path, **TWITCH, features=words))
+    assert data.x.tolist() == [[1, 0], [1, 0], [0, 1]]
+    assert "2 duplicate sparse features merged" in caplog.text
+
+
+def test_columns_that_the_user_names(tmp_path):
+    files = {"edges": "who,whom,weight\na,b,2\n", "nodes": "user,age,colour\na,1,red\nb,2,blue\nc,3,\n"}
+    names = {"source": "Who", "target": "whom", "node": "user", "label": "colour"}
+    data = load(folder(tmp_path, **files), names=names)
+    assert data.class_names == ["blue", "red"]
+    assert data.y.tolist() == [1, 0, -1]
+    assert data.feature_names == ["age"]
+    assert data.edge_weight.tolist() == [2, 2]
+    with pytest.raises(DatasetError, match=r"edges\.csv: there is no column 'x' for the source .*Correct --source"):
+        load(tmp_path, names=names | {"source": "x"})
+    with pytest.raises(DatasetError, match="'colours' that could be named"):
+        load(tmp_path, names={"colours": "colour"})
+    files = {"edges": "from,other\na,b\n", "labels": "node,colour\na,red\n"}
+    data = load(folder(tmp_path / "one", **files), names={"target": "other", "label": "colour"})
+    assert data.num_edges == 2
+    with pytest.raises(DatasetError, match=r"'kind' for the label .*Correct --label"):
+        load(tmp_path / "one", names={"target": "other", "label": "kind"})
+
+
+def test_labels_and_split_beside_the_features(tmp_path, caplog):
+    nodes = "id,age,label,split\na,1,x,train\nb,2,y,test\nc,3,,\n"
+    data = load(folder(tmp_path, edges="a,b\n".replace("a,b", "source,target\na,b"), nodes=nodes))
+    assert data.y.tolist() == [0, 1, -1]
+    assert data.train_mask.tolist() == [True, False, False]
+    assert data.x.tolist() == [[1], [2], [3]]
+    load(tmp_path, names={"label": "kind"})
+    assert "there is no column 'kind', so no node has a label" in caplog.text
+
+
+MIXED = """node,age,country,joined,active,bio
+ann,31,de,2020-01-31,true,"likes cats, and
+dogs"
+bob,,fr,2021-05-01,false,"runs far"
+cat,45,de,,true,"reads, and reads"
+"""
+
+
+def test_a_mixed_table_is_encoded(tmp_path):
+    data = load(folder(tmp_path, edges=EDGES, features=MIXED, labels=LABELS))
+    assert data.node_names == ["ann", "bob", "cat", "dan"]
+    assert data.encoder.kinds == {
+        "age": "number",
+        "country": "category",
+        "joined": "date",
+        "active": "boolean",
+        "bio": "category",
+    }
+    assert list(data.feature_names) == data.encoder.names
+    assert data.x.shape == (4, len(data.encoder.names))
+    assert data.x.isfinite().all()
+    assert data.x[3].eq(0).all()
+    assert data.described.tolist() == [True, True, True, False]
+    named = dict(zip(data.feature_names, data.x.T.tolist(), strict=True))
+    assert named["age missing"] == [0, 1, 0, 0]
+    assert named["country_de"] == [1, 0, 1, 0]
+    again = load(tmp_path, encoder=data.encoder)
+    assert torch.equal(again.x, data.x)
+
+
+def test_parquet_and_frames_are_encoded_as_csv_is(tmp_path):
+    import pandas as pd
+
+    from cagat.data import from_frames
+
+    expected = load(folder(tmp_path / "csv", edges=EDGES, features=MIXED))
+    frame = pd.read_csv(tmp_path / "csv" / "features.csv", parse_dates=["joined"])
+    data = from_frames(pd.read_csv(tmp_path / "csv" / "edges.csv"), frame)
+    assert torch.equal(data.x, expected.x)
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    table = table.set_column(3, "joined", table["joined"].cast(pa.date32()))
+    table = table.set_column(2, "country", table["country"].dictionary_encode())
+    data = load(folder(tmp_path / "parquet", edges_tsv=EDGES.replace(",", "\t"), nodes_parquet=table))
+    assert torch.equal(data.x, expected.x)
+    assert data.encoder.kinds == expected.encoder.kinds
+
+
+def test_a_yaml_file_says_what_columns_hold(tmp_path):
+    features = "node,zip,size,remark\nann,1,3,x\nbob,2,4,y\ncat,1,5,z\n"
+    path = folder(tmp_path / "g", edges=EDGES, features=features)
+    (path / "columns.yaml").write_text("columns: {zip: category, remark: drop}\n")
+    data = load(path)
+    assert list(data.feature_names) == ["zip_1", "zip_2", "size"]
+    assert data.encoder.describe() == ["zip: category, 2 values, one-hot", "size: number", "remark: dropped"]
+    other = tmp_path / "other.yaml"
+    other.write_text("columns: {remark: drop}\n")
+    data = load(path, columns=other)
+    assert "encoder" not in data
+    assert data.x.tolist() == [[1, 3], [2, 4], [1, 5], [0, 0]]
+    assert load(path, columns={"zip": "drop"}).feature_names[0] == "size"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("columns: {zip: categories}", "zip is said to be 'categories'.* Did you mean category"),
+        ("zip: category", "must be of the form"),
+        ("columns: [", "is not YAML"),
+        ("columns: {zap: drop, zop: text}", r"features\.csv: there is no column 'zap', 'zop'"),
+        ("columns: {zip: number, size: date}", "'zip' is said to be a number, but row 2 holds 'b'.*'size' is said to"),
+    ],
+)
+def test_a_yaml_file_that_is_wrong(tmp_path, text, message):
+    path = folder(tmp_path, edges=EDGES, features="node,zip,size\nann,1,long\nbob,b,short\n")
+    (path / "columns.yaml").write_text(text)
+    with pytest.raises(DatasetError, match=message):
+        load(path)
+
+
+def test_tables_of_numbers_are_read_as_they_are(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "cagat.data.encoding", None)
+    data = load(folder(tmp_path, edges=EDGES, features=FEATURES))
+    assert data.x[:3].tolist() == torch.tensor([[30, 1.5], [20, 0], [40, 1.8]]).tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes", "edges", "classes"), [("twitch", 7126, 35324, 2), ("lastfm", 7624, 27806, 18)]
+)
+def test_graphs_as_their_publishers_wrote_them(own_graphs, name, nodes, edges, classes, caplog):
+    data = load(own_graphs / name, sparse=True)
+    assert (data.num_nodes, data.num_edges // 2, len(data.class_names)) == (nodes, edges, classes)
+    assert (data.y >= 0).all()
+    assert ("535 duplicate sparse features merged" in caplog.text) == (name == "twitch")
+
+
+def test_tables_about_other_nodes(tmp_path, caplog):
+    caplog.set_level("INFO")
+    features = "id,age\n1,5\n2,6\n"
+    with pytest.raises(
+        DatasetError, match=r"edges\.csv: none of its nodes is in .*features\.csv. Row 1 is about 'ann'"
+    ):
+        load(folder(tmp_path / "a", edges=EDGES, features=features))
+    labels = "id,label\n1,x\n2,y\n"
+    message = r"labels\.csv: none of its nodes is in .*edges\.csv. Row 1 is about '1', but nodes there .* 'ann'.*--node"
+    with pytest.raises(DatasetError, match=message):
+        load(folder(tmp_path / "b", edges=EDGES, labels=labels))
+    load(folder(tmp_path / "c", edges="1,2\n2,3\n4,3\n", features=features))
+    assert "2 of its nodes have no row in" in caplog.text
+    assert "the first being '3' in row 2, column 'target'" in caplog.text

@@ -10,6 +10,7 @@ import typer
 
 from cagat.cli.output import progress, show_messages
 from cagat.errors import DatasetError
+from cagat.settings import SETTINGS
 
 if TYPE_CHECKING:
     from cagat.data.published import Progress
@@ -22,6 +23,11 @@ DataDir = Annotated[
 ]
 Directed = Annotated[bool, typer.Option("--directed", help="Keep the direction of edges.")]
 LargestComponent = Annotated[bool, typer.Option("--largest-component", help="Take only the largest component.")]
+Source = Annotated[str | None, typer.Option(help=SETTINGS["source"].text)]
+Target = Annotated[str | None, typer.Option(help=SETTINGS["target"].text)]
+Node = Annotated[str | None, typer.Option(help=SETTINGS["node"].text)]
+Label = Annotated[str | None, typer.Option(help=SETTINGS["label"].text)]
+ColumnsFile = Annotated[Path | None, typer.Option(help=SETTINGS["columns"].text)]
 
 
 @app.command("list")
@@ -56,23 +62,39 @@ def info(
     data_dir: DataDir = None,
     directed: Directed = False,
     largest_component: LargestComponent = False,
+    source: Source = None,
+    target: Target = None,
+    node: Node = None,
+    label: Label = None,
+    columns: ColumnsFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Show the size, the classes and the source of a graph."""
+    """Show the size, the classes and the source of a graph, and what becomes of each column of a mixed table."""
     show_messages()
     from cagat.data import load, summarize
 
     with _progress_bar() as show:
-        choices = {"directed": directed or None, "largest_component": largest_component or None}
-        data = load(name, data_dir, sparse=True, progress=show, **choices)
+        data = load(
+            name,
+            data_dir,
+            sparse=True,
+            directed=directed or None,
+            largest_component=largest_component or None,
+            names={"source": source, "target": target, "node": node, "label": label},
+            columns=columns,
+            progress=show,
+        )
     summary = summarize(data)
     if as_json:
         typer.echo(json.dumps(summary))
         return
     sizes = zip(data.class_names, summary["class_sizes"], strict=True)
     summary["class_sizes"] = ", ".join(f"{label} {size}" for label, size in sizes) or "none"
+    lines = summary.pop("columns", [])
     for key, value in summary.items():
         typer.echo(f"{key.replace('_', ' '):12} {'none' if value is None else value}")
+    for number, line in enumerate(lines):
+        typer.echo(f"{'' if number else 'columns':12} {line}")
 
 
 @app.command()
@@ -106,12 +128,27 @@ def convert(
     splits: Annotated[Path | None, typer.Option(help="Table: node and split (train, val, test).")] = None,
     directed: Directed = False,
     largest_component: LargestComponent = False,
+    source: Source = None,
+    target: Target = None,
+    node: Node = None,
+    label: Label = None,
+    columns: ColumnsFile = None,
 ) -> None:
     """Join the tables of a graph (CSV, TSV or Parquet) in one file that loads at once."""
     show_messages()
     from cagat.data import convert as convert_tables
 
-    graph = convert_tables(out, edges, features, labels, splits, directed=directed, largest_component=largest_component)
+    graph = convert_tables(
+        out,
+        edges,
+        features,
+        labels,
+        splits,
+        directed=directed,
+        largest_component=largest_component,
+        names={"source": source, "target": target, "node": node, "label": label},
+        columns=columns,
+    )
     count = graph.edge_index.shape[1] // (1 if directed else 2)
     labelled = int((graph.labels >= 0).sum())
     typer.echo(

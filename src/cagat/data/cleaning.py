@@ -23,6 +23,7 @@ class CleaningReport:
     self_loops: int = 0
     zero_weight_edges: int = 0
     duplicate_edges: int = 0
+    duplicate_entries: int = 0
     opposite_edges: int = 0
     outside_component: int = 0
     component_taken: bool = False
@@ -36,6 +37,7 @@ class CleaningReport:
             (self.self_loops, "self-loop", "dropped (the layer adds one to every node)"),
             (self.zero_weight_edges, "edge", "of weight 0 dropped"),
             (self.duplicate_edges, "duplicate edge", "merged"),
+            (self.duplicate_entries, "duplicate sparse feature", "merged"),
             (self.opposite_edges, "edge", "given both ways, so the two weights were added up"),
             (self.outside_component, "node", f"outside the largest component {fate}"),
             (self.without_features, "node", "without features"),
@@ -77,6 +79,7 @@ def clean(graph: RawGraph, *, largest_component: bool = False) -> tuple[RawGraph
         self_loops=int(loops.sum()),
         zero_weight_edges=int(zeros.sum()),
         duplicate_edges=duplicates,
+        duplicate_entries=graph.duplicate_entries,
         opposite_edges=opposite,
         outside_component=outside,
         component_taken=largest_component,
@@ -164,4 +167,5 @@ def _component(graph: RawGraph, take: bool) -> tuple[RawGraph, int]:
         labels=graph.labels[inside],
         node_names=[name for name, kept in zip(graph.node_names, inside, strict=True) if kept],
         split_codes=None if graph.split_codes is None else graph.split_codes[inside],
+        described=None if graph.described is None else graph.described[inside],
     ), outside

@@ -3,7 +3,7 @@
 import logging
 import warnings
 from collections import UserList
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,16 +16,19 @@ from torch_geometric.data import Data
 from torch_geometric.utils import is_torch_sparse_tensor
 
 from cagat.data.cleaning import clean_and_warn
-from cagat.data.graph import SPLIT_NAMES, Features, RawGraph, edges_of_matrix
+from cagat.data.graph import SPLIT_NAMES, Features, RawGraph, edges_of_matrix, renumbered
 from cagat.data.validation import as_csr, as_float32, as_int64, as_names, require_memory
 from cagat.errors import DatasetError
 
 if TYPE_CHECKING:
     import networkx
 
+    from cagat.data.encoding import TableEncoder
+
 _log = logging.getLogger(__name__)
 _KNOWN = {"x", "edge_index", "y", "edge_weight", "edge_attr", "num_nodes", "name", "source", "sha256", "directed"}
 _KNOWN |= {"node_names", "class_names", "feature_names", *(f"{part}_mask" for part in SPLIT_NAMES)}
+_KNOWN |= {"encoder", "described", "structural"}  # Of which a saved graph has no need: its features are encoded.
 
 
 class Names(UserList[str]):
@@ -47,7 +50,9 @@ def to_data(graph: RawGraph, *, sparse: bool = False) -> Data:
         what = f"{graph.name}: {rows} x {columns} dense features"
         require_memory(what, 4 * rows * columns, "Load them with sparse=True.")
         features = features.toarray() if scipy_sparse.issparse(features) else features
-    optional = {"edge_weight": graph.edge_weight, "edge_attr": graph.edge_attr}
+    optional: dict[str, Any] = {"edge_weight": graph.edge_weight, "edge_attr": graph.edge_attr}
+    if graph.described is not None and not graph.described.all():
+        optional["described"] = graph.described
     if graph.split_codes is not None:
         optional |= {f"{part}_mask": graph.split_codes == code for code, part in enumerate(SPLIT_NAMES, start=1)}
     return Data(
@@ -56,6 +61,7 @@ def to_data(graph: RawGraph, *, sparse: bool = False) -> Data:
         y=torch.from_numpy(graph.labels),
         **{key: torch.from_numpy(values) for key, values in optional.items() if values is not None},
         **{key: getattr(graph, key) for key in ("name", "source", "sha256", "directed")},
+        **({} if graph.encoder is None else {"encoder": graph.encoder}),
         node_names=list(graph.node_names),
         class_names=Names(graph.class_names),
         feature_names=Names(graph.feature_names),
@@ -227,7 +233,7 @@ def from_scipy(
         features: One row per node, sparse or dense; without them, every node is a feature of its own.
         labels: One integer per node, -1 for unlabelled.
         node_names: One per node; without them, their numbers.
-        class_names: One per class; without them, their numbers.
+        class_names: One per class; without them, their numbers, and classes without any node are left out.
         directed: Whether to keep directions.
         largest_component: Whether to take only the largest component.
         sparse: Whether `x` becomes a sparse CSR tensor.
@@ -245,12 +251,14 @@ def from_scipy(
         features.data = as_float32("features", features.data)
     elif features is not None:
         features = as_float32("features", features, 2)
+    codes = as_int64("labels", np.full(nodes, -1) if labels is None else labels, (nodes,))
+    codes, names = renumbered(codes) if class_names is None else (codes, as_names("class_names", class_names))
     raw = RawGraph(
         **edges_of_matrix("adjacency", matrix),
         features=features,
-        labels=as_int64("labels", np.full(nodes, -1) if labels is None else labels, (nodes,)),
+        labels=codes,
         node_names=as_names("node_names", () if node_names is None else node_names),
-        class_names=as_names("class_names", () if class_names is None else class_names),
+        class_names=names,
         directed=directed,
         source="a scipy matrix",
     )
@@ -266,23 +274,30 @@ def from_frames(
     directed: bool = False,
     largest_component: bool = False,
     sparse: bool = False,
+    names: Mapping[str, str | None] | None = None,
+    columns: Mapping[str, str] | None = None,
+    encoder: "TableEncoder | None" = None,
 ) -> Data:
     """Convert pandas frames to a `Data`; their columns are those of the files that `docs/data.md` describes.
 
     Args:
         edges: `source`, `target`, perhaps `weight`, and further columns as edge features.
-        features: `node` and one column per feature; or `node`, `feature` and `value`.
+        features: `node` and columns of any kind; or `node`, `feature` and `value`.
         labels: `node`, `label` and perhaps `split`.
         splits: `node` and `split`.
         directed: Whether to keep directions.
         largest_component: Whether to take only the largest component.
         sparse: Whether `x` becomes a sparse CSR tensor.
+        names: What the columns of the roles `source`, `target`, `node` and `label` are called.
+        columns: What columns of `features` hold; see :func:`cagat.data.load`.
+        encoder: Encodes `features` as it did another table before.
     """
     import pyarrow as pa
 
-    from cagat.data.tables import KINDS, Table, find_columns, graph_from_tables
+    from cagat.data.columns import KINDS, TableOptions, find_columns
+    from cagat.data.tables import Table, graph_from_tables
 
-    tables = {}
+    tables, options = {}, TableOptions.of(names, columns, encoder)
     for kind, frame in zip(KINDS, (edges, features, labels, splits), strict=True):
         if frame is None and kind != "edges":
             continue
@@ -290,6 +305,7 @@ def from_frames(
             table = pa.Table.from_pandas(frame, preserve_index=False)
         except (ValueError, TypeError, AttributeError) as error:
             raise DatasetError(f"{kind}: give a pandas frame with columns of one type each ({error}).") from error
-        tables[kind] = Table(table, find_columns(kind, kind, table.column_names), kind)
-    graph = graph_from_tables(tables, directed=directed, source="pandas frames")
+        used = find_columns(kind, kind, table.column_names, options.names, labelled=labels is None)
+        tables[kind] = Table(table, used, kind)
+    graph = graph_from_tables(tables, options, directed=directed, source="pandas frames")
     return prepare(graph, sparse=sparse, largest_component=largest_component)

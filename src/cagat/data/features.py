@@ -1,10 +1,14 @@
-"""Scaling of node features."""
+"""Scaling of node features, and features for graphs that have none."""
 
 from typing import get_args
 
+import numpy as np
 import torch
+from scipy import sparse
 from torch import Tensor
+from torch_geometric.data import Data
 
+from cagat.data.converters import Names, sparse_tensor
 from cagat.errors import DatasetError, NonFiniteError
 from cagat.settings import FeatureNorm
 
@@ -48,3 +52,32 @@ def normalize_features(x: Tensor, norm: FeatureNorm = "l1") -> Tensor:
     if x.layout is torch.strided:
         return values
     return torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), values, size=x.shape, check_invariants=False)
+
+
+def lacks_features(graph: Data) -> bool:
+    """Whether every node of a graph is a feature of its own, which is what a graph without features is given."""
+    x = graph.x
+    if x.shape != (graph.num_nodes, graph.num_nodes):
+        return False
+    if x.layout is torch.strided:
+        return bool(torch.equal(x, torch.eye(len(x), dtype=x.dtype)))
+    rows = torch.arange(len(x) + 1)
+    found = torch.equal(x.crow_indices(), rows) and torch.equal(x.col_indices(), rows[:-1])
+    return bool(found and (x.values() == 1).all())
+
+
+def structural_features(graph: Data) -> Data:
+    """The graph with the rows of A + I as its features: for each node, itself and its neighbours, by their names.
+
+    So a node that comes later has features, too: those of its neighbours that the model knows. Directions and weights
+    of edges do not count. `tools/structural_features.py` compares these features with others.
+    """
+    nodes, (source, target) = np.arange(graph.num_nodes), graph.edge_index.numpy()
+    ends = np.concatenate([source, target, nodes]), np.concatenate([target, source, nodes])
+    rows = sparse.csr_matrix((np.ones(len(ends[0]), dtype=np.float32), ends), shape=(len(nodes), len(nodes)))
+    rows.data[:] = 1
+    graph = graph.clone()
+    graph.x = sparse_tensor(rows)
+    graph.feature_names = Names(graph.node_names)
+    graph.structural = True
+    return graph

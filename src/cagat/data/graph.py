@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,9 @@ from scipy import sparse
 
 from cagat.data.validation import as_float32, check_range
 from cagat.errors import DatasetError
+
+if TYPE_CHECKING:
+    from cagat.data.encoding import TableEncoder
 
 SPLIT_NAMES = ("train", "val", "test")
 """Their split codes, in arrays and files, are 1, 2 and 3; 0 is a node in none of them."""
@@ -23,6 +26,17 @@ Features: TypeAlias = Any
 def numbered(count: int) -> list[str]:
     """Names for nodes or classes without any: their numbers."""
     return [str(number) for number in range(count)]
+
+
+def renumbered(labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[str]]:
+    """Labels whose classes are numbered without gaps, and the names of these classes: their numbers before that.
+
+    Without a gap, the labels themselves and no names; likewise with a label below -1, which is wrong.
+    """
+    present = sorted_unique(labels[labels >= 0])
+    if labels.min(initial=0) < -1 or len(present) == labels.max(initial=-1) + 1:
+        return labels, []
+    return np.where(labels < 0, -1, np.searchsorted(present, labels)), [str(label) for label in present.tolist()]
 
 
 def sorted_unique(keys: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -49,8 +63,10 @@ class RawGraph:
 
     `edge_index` has shape `(2, edges)`: sources, then targets. `labels` are -1 where a node has none, `split_codes` the
     user's own split (see :data:`SPLIT_NAMES`). `source` says in words where the graph came from, `sha256` is that of
-    its file, if there was one. What is not given is filled in: without `features` every node is a feature of its own,
-    and nodes and classes without names are called by their numbers.
+    its file, if there was one. `described` says which nodes had a row in the table of features, `encoder` is what made
+    features of a table of mixed columns, and `duplicate_entries` counts merged rows of a sparse table. What is not
+    given is filled in: without `features` every node is a feature of its own, and nodes and classes without names are
+    called by their numbers.
     """
 
     edge_index: NDArray[np.int64]
@@ -66,6 +82,9 @@ class RawGraph:
     name: str = "graph"
     source: str = "memory"
     sha256: str = ""
+    described: NDArray[np.bool_] | None = None
+    encoder: "TableEncoder | None" = None
+    duplicate_entries: int = 0
 
     def __post_init__(self) -> None:
         nodes, classes = self.num_nodes, int(self.labels.max(initial=-1)) + 1

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from cagat.data.graph import RawGraph, edges_of_matrix
+from cagat.data.graph import SPLIT_NAMES, RawGraph, edges_of_matrix, renumbered
 from cagat.data.validation import (
     as_csr,
     as_float32,
@@ -32,6 +32,7 @@ Arrays = dict[str, NDArray[Any]]
 _ADJACENCY, _ATTRIBUTES = ("adj_", "adj_matrix."), ("attr_", "attr_matrix.")
 _NPZ_KEYS = {
     *(prefix + part for prefix in (*_ADJACENCY, *_ATTRIBUTES) for part in ("data", "indices", "indptr", "shape")),
+    *("edges", "node_features", "node_labels", *(f"{part}_masks" for part in SPLIT_NAMES)),
     *("attr_matrix", "labels", "node_names", "class_names", "attr_names", "edge_attr", "parts", "directed"),
 }
 # The end of an archive: a record of 22 bytes, of which the last two are the length of the comment; then the comment.
@@ -46,22 +47,50 @@ def read_npz(path: Path, *, name: str | None = None) -> RawGraph:
     j; the features are CSR under `attr_*` or `attr_matrix.*`, or dense under `attr_matrix`. A matrix without `data` is
     all ones. Adjacency entries that are not all 1 are edge weights. `labels`, `node_names`, `class_names` and
     `attr_names` are optional; so are cagat's own `edge_attr` (one row per entry of the adjacency matrix), `parts`
-    (split codes) and `directed`. Anything else in the file is never read.
+    (split codes) and `directed`. Or `edges` lists pairs of nodes, as in the heterophilous graphs of Yandex, with
+    `node_features`, `node_labels` and masks, of which the first is the split. Anything else in the file is never read.
+    Classes without names of which one is empty are numbered anew, and keep their numbers as names.
     """
     arrays = read_arrays(path, _NPZ_KEYS)
     adjacency = _matrix(path, arrays, _ADJACENCY)
-    if adjacency is None:
-        raise DatasetError(f"{path}: holds no adjacency matrix (adj_indices, adj_indptr, adj_shape). Is it a graph?")
-    nodes = adjacency.shape[0]
-    return _graph(
-        path,
-        arrays,
-        **edges_of_matrix(str(path), adjacency),
-        features=_matrix(path, arrays, _ATTRIBUTES, dense="attr_matrix"),
-        labels=as_int64(f"{path}: labels", arrays.get("labels", np.full(nodes, -1)), (nodes,)),
-        **{key: _texts(path, arrays, key.replace("feature", "attr")) for key in _NAMES},
-        name=name,
-    )
+    if adjacency is None and "edges" in arrays:
+        parts = _edge_list_parts(path, arrays)
+    elif adjacency is None:
+        raise DatasetError(
+            f"{path}: holds no adjacency matrix (adj_indices, adj_indptr, adj_shape) and no edges. Is it a graph?"
+        )
+    else:
+        nodes = adjacency.shape[0]
+        parts = {
+            **edges_of_matrix(str(path), adjacency),
+            "features": _matrix(path, arrays, _ATTRIBUTES, dense="attr_matrix"),
+            "labels": as_int64(f"{path}: labels", arrays.get("labels", np.full(nodes, -1)), (nodes,)),
+        }
+    names = {key: _texts(path, arrays, key.replace("feature", "attr")) for key in _NAMES}
+    if not names["class_names"]:
+        parts["labels"], names["class_names"] = renumbered(parts["labels"])
+    return _graph(path, arrays, **parts, **names, name=name)
+
+
+def _edge_list_parts(path: Path, arrays: Arrays) -> dict[str, Any]:
+    """The graph of an `.npz` that lists its edges, one pair of nodes in each row."""
+    edges = as_int64(f"{path}: edges", arrays["edges"], (None, 2)).T
+    known = [len(arrays[key]) for key in ("node_features", "node_labels") if key in arrays]
+    nodes = known[0] if known else int(edges.max(initial=-1)) + 1
+    labels = as_int64(f"{path}: node_labels", arrays.get("node_labels", np.full(nodes, -1)), (nodes,))
+    codes = np.zeros(nodes, dtype=np.int64)
+    for code, part in enumerate(SPLIT_NAMES, start=1):
+        masks = np.atleast_2d(arrays.get(f"{part}_masks", np.zeros(nodes, dtype=bool)))
+        if masks.dtype.kind != "b" or masks.ndim != 2 or nodes not in masks.shape:
+            raise DatasetError(
+                f"{path}: {part}_masks must be truth values of shape (splits, {nodes}), but has type {masks.dtype} and "
+                f"shape {masks.shape}. Write one row per split."
+            )
+        codes[masks[0] if masks.shape[1] == nodes else masks[:, 0]] = code
+    if codes.any():
+        arrays["parts"] = codes
+    features = _matrix(path, arrays, (), dense="node_features")
+    return {"edge_index": np.ascontiguousarray(edges), "features": features, "labels": labels}
 
 
 def write_npz(path: Path, graph: RawGraph, *, checksum: bool = True) -> None:
@@ -188,9 +217,15 @@ def read_arrays(path: Path, wanted: Iterable[str]) -> Arrays:
                 try:
                     arrays[key] = archive[key]
                 except ValueError as error:
+                    if "Object arrays" in str(error):
+                        raise DatasetError(
+                            f"{path}, array '{key}.npy': cannot be read, because it is an object array: it holds "
+                            "pickled Python objects, and unpickling them would execute code from the file. Save it "
+                            "with numpy.savez as numbers or texts, for instance with array.astype(float)."
+                        ) from error
                     raise DatasetError(
                         f"{path}, array '{key}.npy': cannot be read ({error}). Save it with numpy.savez, as numbers or "
-                        "texts: unpickling Python objects would execute code from the file."
+                        "texts."
                     ) from error
                 if arrays[key].dtype.kind not in "biufSU":
                     raise DatasetError(f"{path}: {key} has type {arrays[key].dtype}. Save it as numbers or texts.")

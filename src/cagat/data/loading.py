@@ -1,7 +1,7 @@
 """Load any graph by name or path, and write one to a file."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cagat.data.cleaning import clean, clean_and_warn
+from cagat.data.columns import KINDS, TableOptions
 from cagat.data.graph import RawGraph, sorted_unique
 from cagat.data.graph_files import read_npz, read_safetensors, write_npz, write_safetensors
 from cagat.data.published import EMBEDDED, PUBLISHED, Progress, fetch
 from cagat.data.synthetic import Noise, Synthetic, digits, karate
 from cagat.data.table_files import read_folder, read_tables
-from cagat.data.tables import KINDS
 from cagat.errors import DatasetError, nearest
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
+
+    from cagat.data.encoding import TableEncoder
 
 _NAMES = (*PUBLISHED, "digits", "karate", "synthetic")
 _FORMATS = {".npz": (read_npz, write_npz), ".safetensors": (read_safetensors, write_safetensors)}
@@ -31,6 +33,9 @@ def load(
     sparse: bool = False,
     directed: bool | None = None,
     largest_component: bool | None = None,
+    names: Mapping[str, str | None] | None = None,
+    columns: str | Path | Mapping[str, str] | None = None,
+    encoder: "TableEncoder | None" = None,
     progress: Progress | None = None,
 ) -> "Data":
     """Load a graph as a PyG `Data`.
@@ -46,13 +51,18 @@ def load(
             converted with `--directed`.
         largest_component: Whether to take only the largest connected component; `None` for yes with the paper's graphs
             and no with any other.
+        names: In tables, what the columns of the roles `source`, `target`, `node` and `label` are called.
+        columns: What columns of a table of features hold (`number`, `boolean`, `category`, `date`, `text` or `drop`),
+            by name, or the path of a YAML file that says so; by default the `columns.yaml` of the directory.
+        encoder: Encodes a table of features as it did another one before.
         progress: Called while a download goes on.
 
     Returns:
         `x` (nodes, features) float32, as in the file, not scaled; `edge_index` (2, edges) without self-loops, sorted by
         source, then target, undirected edges both ways; `y` (nodes) int64, -1 for unlabelled; if there are any,
         `edge_weight`, `edge_attr`, `train_mask`, `val_mask` and `test_mask`; and `name`, `source`, `sha256`,
-        `directed`, `node_names`, `class_names` and `feature_names`.
+        `directed`, `node_names`, `class_names` and `feature_names`; `encoder`, if a table of mixed columns was encoded;
+        and `described`, if some nodes have no row in the table of features.
     """
     from cagat.data.converters import prepare, to_data
 
@@ -60,7 +70,8 @@ def load(
     kind = name.partition(":")[0]
     if kind not in PUBLISHED:
         made = {"digits": digits, "karate": karate}.get(name)
-        graph = made() if made else Synthetic.parse(name).graph() if kind == "synthetic" else _read(Path(name))
+        options = TableOptions.of(names, columns, encoder)
+        graph = made() if made else Synthetic.parse(name).graph() if kind == "synthetic" else _read(Path(name), options)
         return prepare(graph, sparse=sparse, directed=directed, largest_component=bool(largest_component))
     if directed:
         raise DatasetError(f"{kind} is used undirected, as in the paper. Leave directed out.")
@@ -101,6 +112,8 @@ def convert(
     *,
     directed: bool = False,
     largest_component: bool = False,
+    names: Mapping[str, str | None] | None = None,
+    columns: str | Path | Mapping[str, str] | None = None,
 ) -> RawGraph:
     """Read tables, clean the graph, write it to `out` (`.npz` or `.safetensors`) and return it.
 
@@ -112,18 +125,23 @@ def convert(
         splits: Which node is in which part of the split.
         directed: Whether to keep the direction of edges.
         largest_component: Whether to take only the largest component.
+        names: What columns are called; see :func:`load`.
+        columns: What columns of features hold; see :func:`load`. Mixed columns are written as they are encoded.
     """
     write = _writer(Path(out))
     given = zip(KINDS, (edges, features, labels, splits), strict=True)
     paths = {kind: Path(path) for kind, path in given if path is not None}
-    graph = read_tables(paths, directed=directed, name=Path(out).stem)
+    graph = read_tables(paths, TableOptions.of(names, columns), directed=directed, name=Path(out).stem)
     graph = clean_and_warn(graph, largest_component=largest_component)
     write(Path(out), graph)
     return graph
 
 
 def summarize(data: "Data") -> dict[str, Any]:
-    """What `cagat data info` prints; `edges` are undirected and without loops, `sha256` is that of the file."""
+    """What `cagat data info` prints; `edges` are undirected and without loops, `sha256` is that of the file.
+
+    Of a table of mixed columns, `columns` says what became of each.
+    """
     nodes, (source, target) = int(data.num_nodes), data.edge_index.cpu().numpy()
     pairs = np.minimum(source, target) * nodes + np.maximum(source, target)
     labels = data.y.cpu().numpy()
@@ -136,6 +154,7 @@ def summarize(data: "Data") -> dict[str, Any]:
         "class_sizes": np.bincount(labels[labels >= 0], minlength=len(data.class_names)).tolist(),
         "sha256": data.sha256 or None,
         "source": data.source,
+        **({"columns": data.encoder.describe()} if "encoder" in data else {}),
     }
 
 
@@ -145,10 +164,10 @@ def _writer(path: Path) -> Callable[[Path, RawGraph], None]:
     return _FORMATS[path.suffix][1]
 
 
-def _read(path: Path) -> RawGraph:
+def _read(path: Path, options: TableOptions) -> RawGraph:
     # Not by the path itself, which fails on names that no file can have: very long ones, for instance.
     if os.path.isdir(path):
-        return read_folder(path)
+        return read_folder(path, options)
     if os.path.isfile(path) and path.suffix in _FORMATS:
         return _FORMATS[path.suffix][0](path)
     if os.path.exists(path):

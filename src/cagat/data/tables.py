@@ -2,7 +2,6 @@
 
 import logging
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,74 +12,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy import sparse
 
+from cagat.data.columns import KINDS, Columns, TableOptions
 from cagat.data.graph import SPLIT_NAMES, Features, RawGraph
 from cagat.data.validation import as_float32, require_memory
 from cagat.errors import DatasetError
 
 _log = logging.getLogger(__name__)
 
-KINDS = ("edges", "features", "labels", "splits")
-_ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
-_CALLED = {"node": ("node", "node_id", "id", ""), "label": ("label", "class", "y"), "split": ("split", "part")}
 _MISSING = {"", "NA", "NaN", "nan", "null"}
 _SPLIT_CODES = {"train": 1, "training": 1, "val": 2, "valid": 2, "validation": 2, "test": 3, "testing": 3}
-
-_MOST_COLUMNS = 50_000
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
+_NO_FEATURES: dict[str, Any] = {"features": None}
 _SPARSE_BELOW = 0.25  # A table with fewer entries than this that are not zero is kept as a sparse matrix.
-
-
-@dataclass(frozen=True)
-class Columns:
-    """The columns of a table that are used: those that hold names (of nodes, classes, ...), and those with numbers."""
-
-    names: tuple[str, ...]
-    numbers: tuple[str, ...] = ()
-
-
-def find_columns(kind: str, what: str, header: Sequence[str]) -> Columns:
-    """The columns of a table of one of the :data:`KINDS`, by the names in its header; others are told of."""
-    if len(header) > _MOST_COLUMNS:
-        raise DatasetError(
-            f"{what}: has {len(header)} columns, but no more than {_MOST_COLUMNS} are read. Use fewer; or write the "
-            "features that are not zero as node,feature,value, or all of them to an .npz file."
-        )
-    for column, count in Counter(header).most_common(1):
-        if count > 1:
-            raise DatasetError(f"{what}: the column {column!r} is there twice. Give each column a name of its own.")
-    known = {column.lower(): column for column in header}
-    if kind == "edges":
-        ends = next((ends for ends in _ENDS if known.keys() >= set(ends)), None)
-        if ends is None:
-            raise DatasetError(
-                f"{what}: the first line is {','.join(header)[:80]!r}. It must name the columns source,target (or "
-                "src,dst or from,to), then weight and edge features if any; only numbers may start without names."
-            )
-        names = [known[end] for end in ends]
-    else:
-        names = [_column(what, known, "node")]
-    if kind == "features" and known.keys() - {names[0].lower()} in ({"feature"}, {"feature", "value"}):
-        names.append(known["feature"])
-    elif kind in ("labels", "splits"):
-        names.append(_column(what, known, kind.removesuffix("s")))
-        if kind == "labels" and known.keys() & set(_CALLED["split"]):
-            names.append(_column(what, known, "split"))
-    others = tuple(column for column in header if column not in names)
-    if kind in ("edges", "features"):
-        return Columns(tuple(names), others)
-    if others:
-        _log.warning("%s: columns not used: %s", what, ", ".join(others))
-    return Columns(tuple(names))
-
-
-def _column(what: str, known: Mapping[str, str], role: str) -> str:
-    for name in _CALLED[role]:
-        if name in known:
-            return known[name]
-    raise DatasetError(
-        f"{what}: no column for the {role} among {','.join(known.values())[:80]!r}. The first line must name "
-        f"the columns; this one may be called {', '.join(repr(name) for name in _CALLED[role] if name)}."
-    )
 
 
 @dataclass(frozen=True)
@@ -125,6 +68,33 @@ class Table:
             raise DatasetError(f"{what}: {values.null_count} cells are empty. Write 0 if that is meant.")
         return as_float32(what, values.to_numpy())
 
+    def is_numeric(self, columns: Sequence[str]) -> bool:
+        """Whether all cells of the columns are numbers, without a gap."""
+        return all(_is_numeric(self.data[column]) for column in columns)
+
+    def frame(self) -> Any:
+        """The columns of values as a pandas frame."""
+        columns = {}
+        for name in self.columns.values:
+            column = self.data[name]
+            if pa.types.is_dictionary(column.type):
+                column = column.cast(column.type.value_type)
+            if pa.types.is_date(column.type):
+                column = column.cast(pa.timestamp("ms"))
+            elif pa.types.is_decimal(column.type):
+                column = column.cast(pa.float64())
+            columns[name] = column.to_pandas()
+        import pandas as pd
+
+        return pd.DataFrame(columns)
+
+
+def _is_numeric(column: Any) -> bool:
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)) or column.null_count:
+        return False
+    return not (pa.types.is_floating(kind) and pc.any(pc.is_nan(column)).as_py())
+
 
 def sorted_names(names: list[str]) -> list[str]:
     """Names in order: by value if all are whole numbers, else as texts."""
@@ -139,7 +109,13 @@ def places(found: Sequence[Any], names: Sequence[Any]) -> NDArray[np.int64]:
 
 
 def graph_from_tables(
-    tables: Mapping[str, Table], *, directed: bool, source: str, name: str = "graph", sha256: str = ""
+    tables: Mapping[str, Table],
+    options: TableOptions | None = None,
+    *,
+    directed: bool,
+    source: str,
+    name: str = "graph",
+    sha256: str = "",
 ) -> RawGraph:
     """Assemble a graph from a table for each of the :data:`KINDS`, of which only `edges` must be there.
 
@@ -147,15 +123,20 @@ def graph_from_tables(
     order. Classes and sparse features are sorted: by value if all their names are whole numbers, else as texts.
     """
     number: dict[str, int] = {}
+    if "labels" not in tables and "features" in tables and tables["features"].columns.labels:
+        both = tables["features"]
+        columns = Columns((both.columns.names[0], *both.columns.labels))
+        tables = {**tables, "labels": Table(both.data, columns, both.what)}
     edges, rows = tables["edges"], {}
     for kind in (kind for kind in KINDS[1:] if kind in tables):
         once = kind != "features" or len(tables[kind].columns.names) == 1
         rows[kind] = node_rows(tables[kind], number, once=once)
     edge_index = np.stack([node_rows(edges, number, place) for place in (0, 1)])
     nodes = len(number)
-    features, feature_names = None, list[str]()
+    _check_names(tables, rows | {"edges": edge_index.T}, list(number))
+    features = _NO_FEATURES
     if "features" in tables:
-        features, feature_names = _feature_matrix(tables["features"], rows["features"], nodes)
+        features = _read_features(tables["features"], rows["features"], nodes, options or TableOptions())
     class_names, labels = list[str](), np.full(nodes, -1, dtype=np.int64)
     if "labels" in tables:
         found, codes = tables["labels"].codes(1, may_be_missing=True)
@@ -166,15 +147,14 @@ def graph_from_tables(
     if len(splits) > 1:
         what = tables["labels"].what
         raise DatasetError(f"{what}: there is a split in the table of splits too. Keep one of the two.")
-    weights = [column for column in edges.columns.numbers if column.lower() == "weight"]
-    attributes = [column for column in edges.columns.numbers if column not in weights]
+    weights = [column for column in edges.columns.values if column.lower() == "weight"]
+    attributes = [column for column in edges.columns.values if column not in weights]
     return RawGraph(
         edge_index=edge_index,
-        features=features,
+        **features,
         labels=labels,
         node_names=list(number),
         class_names=class_names,
-        feature_names=feature_names,
         edge_weight=edges.numbers(weights[0]) if weights else None,
         edge_attr=np.stack([edges.numbers(column) for column in attributes], axis=1) if attributes else None,
         split_codes=split_codes(tables[splits[0]], rows[splits[0]], nodes) if splits else None,
@@ -183,6 +163,31 @@ def graph_from_tables(
         source=source,
         sha256=sha256,
     )
+
+
+def _check_names(tables: Mapping[str, Table], rows: Mapping[str, NDArray[np.int64]], names: list[str]) -> None:
+    """Raise if a table of edges or labels is about other nodes altogether than the tables before it; tell of some."""
+    seen, others = np.zeros(len(names), dtype=bool), list[str]()
+    for kind in ("features", "edges", "labels"):
+        if kind not in rows or len(rows[kind]) == 0:
+            continue
+        found, what = rows[kind].reshape(len(rows[kind]), -1), tables[kind].what
+        is_strange = ~seen[found]
+        if others and is_strange.all():
+            raise DatasetError(
+                f"{what}: none of its nodes is in {' or '.join(others)}. Row 1 is about {names[found[0, 0]]!r}, but "
+                f"nodes there are called {names[int(seen.argmax())]!r} and so on. Use the same names in all tables, or "
+                "name the right column with --node."
+            )
+        if others and kind == "edges" and is_strange.any():
+            row, end = np.argwhere(is_strange)[0]
+            count, column = len(np.unique(found[is_strange])), tables[kind].columns.names[end]
+            _log.info(
+                "%s: %d of its nodes have no row in %s, the first being %r in row %d, column %r. Their features are 0.",
+                *(what, count, others[0], names[found[row, end]], row + 1, column),
+            )
+        seen[found] = True
+        others.append(what)
 
 
 def node_rows(table: Table, number: dict[str, int], place: int = 0, *, once: bool = False) -> NDArray[np.int64]:
@@ -196,26 +201,51 @@ def node_rows(table: Table, number: dict[str, int], place: int = 0, *, once: boo
     return np.array([number.setdefault(name, len(number)) for name in names], dtype=np.int64)[rows]
 
 
-def _feature_matrix(table: Table, rows: NDArray[np.int64], nodes: int) -> tuple[Features, list[str]]:
-    """One row per node, sparse or dense, and the names of the columns; `rows` are the nodes of the table's rows."""
-    columns = table.columns.numbers
+def _read_features(table: Table, rows: NDArray[np.int64], nodes: int, options: TableOptions) -> dict[str, Any]:
+    """What a graph holds about its features; `rows` are the nodes of the table's rows."""
+    described = np.zeros(nodes, dtype=bool)
+    described[rows] = True
+    about: dict[str, Any] = {"described": described}
     if len(table.columns.names) == 2:
-        found, codes = table.codes(1)
-        names = sorted_names(found)
-        values = table.numbers(columns[0]) if columns else np.ones(len(rows), dtype=np.float32)
-        column = places(found, names)[codes]
-        entries = sparse.csr_matrix((values, (rows, column)), shape=(nodes, len(names)))
-        if entries.nnz != len(rows):
-            twice = len(rows) - entries.nnz
-            raise DatasetError(f"{table.what}: {twice} rows repeat the node and the feature of another row. Keep one.")
-        return entries, names
-    what = f"{table.what}: a matrix of {nodes} nodes and {len(columns)} features"
-    require_memory(what, 4 * nodes * len(columns), "Write the features that are not zero as node,feature,value.")
-    matrix = np.zeros((nodes, len(columns)), dtype=np.float32)
-    for place, name in enumerate(columns):
-        matrix[rows, place] = table.numbers(name)
+        features, names, about["duplicate_entries"] = _sparse_features(table, rows, nodes)
+        return about | {"features": features, "feature_names": names}
+    names = [column for column in table.columns.values if options.kinds.get(column) != "drop"]
+    if not names:  # A list of nodes, perhaps with their labels.
+        return _NO_FEATURES
+    is_plain = not options.encodes and options.kinds.keys() <= set(table.columns.values)
+    if is_plain and table.is_numeric(names):
+        values: Any = (table.numbers(column) for column in names)
+    else:
+        from cagat.data.encoding import TableEncoder
+
+        frame = table.frame()
+        encoder = options.encoder or TableEncoder.fit(frame, options.kinds, what=table.what)
+        values, names, about["encoder"] = encoder.transform(frame, what=table.what).T, encoder.names, encoder
+    what = f"{table.what}: a matrix of {nodes} nodes and {len(names)} features"
+    require_memory(what, 4 * nodes * len(names), "Write the features that are not zero as node,feature,value.")
+    matrix = np.zeros((nodes, len(names)), dtype=np.float32)
+    for place, column in enumerate(values):
+        matrix[rows, place] = column
     few = np.count_nonzero(matrix) < _SPARSE_BELOW * matrix.size
-    return (sparse.csr_matrix(matrix) if few else matrix), list(columns)
+    return about | {"features": sparse.csr_matrix(matrix) if few else matrix, "feature_names": list(names)}
+
+
+def _sparse_features(table: Table, rows: NDArray[np.int64], nodes: int) -> tuple[Features, list[str], int]:
+    """The matrix of a table of node, feature and value, its columns' names, and how many rows repeat another one.
+
+    As edge features are, values of the same node and feature are averaged.
+    """
+    found, codes = table.codes(1)
+    names = sorted_names(found)
+    columns = table.columns.values
+    values = table.numbers(columns[0]) if columns else np.ones(len(rows), dtype=np.float32)
+    cells = (rows, places(found, names)[codes])
+    entries = sparse.csr_matrix((values, cells), shape=(nodes, len(names)))
+    twice = len(rows) - entries.nnz
+    if twice:
+        counts = sparse.csr_matrix((np.ones(len(rows), dtype=np.float32), cells), shape=entries.shape)
+        entries.data /= counts.data
+    return entries, names, twice
 
 
 def split_codes(table: Table, rows: NDArray[np.int64], nodes: int) -> NDArray[np.int64]:

@@ -118,6 +118,8 @@ def write_outputs(
         feature_norm=config.feature_norm,
         graph=problem.fingerprint(),
         temperature=temperature,
+        encoder=graph.encoder.digest if "encoder" in graph else None,
+        structural=graph.get("structural", False),
     )
     write_weights(directory.model, trainer.model, description)
     names = list(graph.class_names)

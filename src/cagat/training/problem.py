@@ -10,6 +10,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from cagat import data
+from cagat.data.columns import ROLES
+from cagat.data.encoding import TableEncoder
+from cagat.data.features import lacks_features, structural_features
 from cagat.data.loading import is_name
 from cagat.data.splits import Split
 from cagat.errors import DatasetError
@@ -43,9 +46,9 @@ class Problem:
     class_weight: Tensor | None = None
 
     @classmethod
-    def load(cls, config: TrainConfig) -> "Problem":
-        """Load the graph of a configuration, and decide what each label is for."""
-        graph = load_graph(config.dataset, config.data_dir)
+    def load(cls, config: TrainConfig, encoder: TableEncoder | None = None) -> "Problem":
+        """Load the graph of a configuration, and decide what each label is for; a run has its encoder already."""
+        graph = load_graph(config.dataset, config.data_dir, config, encoder)
         fraction = config.train_fraction
         asked = config.labels is not None or config.val_labels is not None or fraction is not None
         has_split = hasattr(graph, "train_mask")
@@ -146,9 +149,18 @@ def graph_digest(graph: Data, *further: Tensor) -> str:
     return digest.hexdigest()
 
 
-def load_graph(dataset: str, data_dir: str | None) -> Data:
-    """Load a graph whose features are sparse if most of them are zero."""
-    graph = data.load(dataset, data_dir, sparse=True)
+def load_graph(
+    dataset: str, data_dir: str | None, config: TrainConfig | None = None, encoder: TableEncoder | None = None
+) -> Data:
+    """Load a graph whose features are sparse if most of them are zero; one without any gets structural features.
+
+    The configuration tells what the columns of tables are called and hold, the encoder how they were encoded before.
+    """
+    names = {} if config is None else {role: getattr(config, role) for role in ROLES}
+    columns = None if config is None or encoder is not None else config.columns
+    graph = data.load(dataset, data_dir, sparse=True, names=names, columns=columns, encoder=encoder)
+    if lacks_features(graph):
+        return structural_features(graph)
     if graph.x.shape[1] == 0:
         raise DatasetError(f"{dataset}: the graph has no features, and models need some. Give a features table.")
     if getattr(graph, "edge_attr", None) is not None:
@@ -184,32 +196,3 @@ def inputs_for(model: NodeClassifier, graph: Data, feature_norm: FeatureNorm, de
         return x.to(device), *edges
     # Prepared here and kept, so that no epoch has to look it up.
     return (SparseFeatures.from_tensor(x.to(device)) if model.takes_sparse else x.to_dense().to(device)), *edges
-
-
-def with_features(graph: Data, names: list[str] | None, count: int) -> Data:
-    """The graph with its features in the order in which a model was trained on them.
-
-    Features that have names are found by them; one that no node of the new graph has is 0 everywhere.
-    """
-    given = list(graph.feature_names)
-    if not names or not given:
-        if graph.x.shape[1] != count:
-            raise DatasetError(
-                f"{graph.name}: has {graph.x.shape[1]} features, but the model was trained on {count}. Give the graph "
-                "the same features, in the same order."
-            )
-        return graph
-    if given == names:
-        return graph
-    column = {name: number for number, name in enumerate(names)}
-    for name in given:
-        if name not in column:
-            raise DatasetError(
-                f"{graph.name}: has a feature {name!r}, which the model was not trained with. Leave it out, or "
-                "train on a graph that has it."
-            )
-    columns = torch.tensor([column[name] for name in given])
-    graph = graph.clone()
-    dense = graph.x.to_dense()
-    graph.x = dense.new_zeros(dense.shape[0], count).index_copy(1, columns, dense)
-    return graph

@@ -61,10 +61,10 @@ class Run:
         directory = RunDirectory(out)
         directory.require_free()
         # Paths such that they are found from any directory.
-        dataset, data_dir = config.dataset, config.data_dir and str(Path(config.data_dir).absolute())
-        if not is_name(dataset) and Path(dataset).exists():
-            dataset = str(Path(dataset).absolute())
-        return cls(directory, config.model_copy(update={"dataset": dataset, "data_dir": data_dir}), resumed=False)
+        paths = {key: str(Path(path).absolute()) for key in ("data_dir", "columns") if (path := getattr(config, key))}
+        if not is_name(config.dataset) and Path(config.dataset).exists():
+            paths["dataset"] = str(Path(config.dataset).absolute())
+        return cls(directory, config.model_copy(update=paths), resumed=False)
 
     @classmethod
     def resume(
@@ -113,7 +113,7 @@ class Run:
             if not self._resumed:
                 self.directory.require_free()
             world.share(self.config.values())
-            problem = Problem.load(self.config)
+            problem = Problem.load(self.config, self.directory.read_encoder())
             self.config = self.config.model_copy(update=_drawn(problem))
             _logger.info("%s", problem.summary())
             trainer = make_trainer(self.config, problem, device, world)
@@ -128,6 +128,8 @@ class Run:
             with tensorboard_log(events, len(trainer.history)) as log:
                 # Only now, when all that can be refused has been: what has a configuration can be resumed.
                 atomic_write(self.directory.config, config_text(self.config.values(), (_HEAD,)))
+                if "encoder" in problem.graph and not self.directory.encoder.exists():
+                    atomic_write(self.directory.encoder, problem.graph.encoder.to_bytes())
                 result = read_result(self.directory) if trainer.finished else None
                 _share_start(world, trainer, loaded, result is not None)
                 # A run that was killed may have got further than its checkpoint.

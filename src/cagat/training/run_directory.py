@@ -10,11 +10,13 @@ from typing import Any
 
 import filelock
 
-from cagat.errors import CagatError
+from cagat.data.encoding import TableEncoder
+from cagat.errors import CagatError, DamagedFileError
 from cagat.files import disk_errors, read_bounded, remove_leftovers
 from cagat.training.trainer import Epoch
 
 _LARGEST_METRICS = 2**26  # Half a million epochs.
+_LARGEST_ENCODER = 2**30
 
 
 class RunError(CagatError):
@@ -37,6 +39,7 @@ class RunDirectory:
         self.curves = path / "curves.png"
         self.reliability = path / "reliability.png"
         self.parallel = path / "parallel.json"
+        self.encoder = path / "encoder.skops"
         self.result = path / "result.json"
         self.tensorboard = path / "tensorboard"
 
@@ -44,7 +47,7 @@ class RunDirectory:
     def files(self) -> tuple[Path, ...]:
         """All files that a run writes again and again or at its end."""
         written_at_the_end = (self.model, self.predictions, self.out_of_fold, self.curves, self.parallel, self.result)
-        return (self.config, self.metrics, self.checkpoint, *written_at_the_end)
+        return (self.config, self.encoder, self.metrics, self.checkpoint, *written_at_the_end)
 
     def require_free(self) -> None:
         """Raise unless a new run can be put here without overwriting anything."""
@@ -80,6 +83,17 @@ class RunDirectory:
                     (self.path / ".lock").unlink(missing_ok=True)
                     with contextlib.suppress(OSError):
                         self.path.rmdir()
+
+    def read_encoder(self) -> TableEncoder | None:
+        """What encoded the table of features that the run is trained on; ``None`` if it was a table of numbers."""
+        if not self.encoder.exists():
+            return None
+        try:
+            return TableEncoder.from_bytes(read_bounded(self.encoder, _LARGEST_ENCODER), what=str(self.encoder))
+        except OSError as error:
+            raise RunError(f"{self.encoder}: cannot be read ({error.strerror}). Copy the run again.") from error
+        except DamagedFileError as error:
+            raise DamagedFileError(f"{error} Copy the run again, or train anew.") from error
 
     def history(self) -> list[Epoch]:
         """The epochs in `metrics.jsonl`; none if there is no such file."""

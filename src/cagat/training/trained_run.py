@@ -22,8 +22,9 @@ from cagat.training.config_file import read_config
 from cagat.training.doubts import OutOfFold
 from cagat.training.evaluation import Evaluation
 from cagat.training.evidence import find_evidence
+from cagat.training.new_nodes import joined_to_known, with_features
 from cagat.training.predictions import Embeddings, Predictions
-from cagat.training.problem import Problem, inputs_for, load_graph, with_features
+from cagat.training.problem import Problem, inputs_for, load_graph
 from cagat.training.run_directory import RunDirectory, RunError
 
 _logger = logging.getLogger(__name__)
@@ -41,6 +42,8 @@ class Description:
     feature_norm: FeatureNorm
     graph: str
     temperature: float = 1.0
+    encoder: str | None = None
+    structural: bool = False
 
 
 def write_weights(path: Path, model: NodeClassifier, description: Description) -> None:
@@ -90,11 +93,18 @@ class TrainedRun:
             raise RunError(f"{path}: there is no trained model. {remedy}")
         self.config = TrainConfig.from_values(read_config(self.directory.config))
         self.model, self.description = read_weights(self.directory.model)
+        self.encoder = self.directory.read_encoder()
+        if (None if self.encoder is None else self.encoder.digest) != self.description.encoder:
+            wrong = "missing" if self.encoder is None else "from another run"
+            raise RunError(
+                f"{self.directory.encoder}: is {wrong}, but tables must be encoded as the model was trained on them. "
+                "Copy the whole run again, or train anew."
+            )
 
     @cached_property
     def problem(self) -> Problem:
         """The graph that the model was trained on, and its split."""
-        problem = Problem.load(self.config)
+        problem = Problem.load(self.config, self.encoder)
         if problem.fingerprint() != self.description.graph:
             raise RunError(
                 f"{self.config.dataset}: is no longer the graph that the run in {self.directory.path} was trained on. "
@@ -199,8 +209,34 @@ class TrainedRun:
                 f"The model {self.description.model} labels only the graph it was trained on. Leave --dataset out, or "
                 "train another model."
             )
-        graph = load_graph(dataset, self.config.data_dir)
-        return with_features(graph, self.description.features, self.description.in_channels), None
+        graph = load_graph(dataset, self.config.data_dir, self.config, self.encoder)
+        if "encoder" in graph and self.encoder is None:
+            columns = "; ".join(graph.encoder.describe()[:5])
+            raise DatasetError(
+                f"{graph.name}: its features are not all numbers, as those were that the model was trained on "
+                f"({columns}). Fill gaps, and leave out columns that the model does not know."
+            )
+        about = self.description
+        if about.structural != graph.get("structural", False):
+            has, trained = ("has", "without any") if about.structural else ("has no", "with some")
+            raise DatasetError(f"{graph.name}: {has} features, but the model was trained {trained}. Make both alike.")
+        graph = with_features(graph, about.features, about.in_channels)
+        is_complete = "described" not in graph
+        if about.structural:
+            is_complete = set(about.features or ()) <= set(graph.node_names)
+        return graph if is_complete else self._joined(graph), None
+
+    def _joined(self, graph: Data) -> Data:
+        """A graph of new nodes with the one trained on, if that is still there."""
+        try:
+            known = self.problem.graph
+        except CagatError as error:
+            _logger.warning(
+                "%s: some of its nodes have no features, and the graph trained on cannot be asked for them: %s",
+                *(graph.name, error),
+            )
+            return graph
+        return joined_to_known(graph, known, structural=self.description.structural)
 
 
 def _rows(x: Tensor, nodes: Tensor) -> Tensor:
