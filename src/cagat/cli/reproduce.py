@@ -14,7 +14,9 @@ from cagat.cli.output import duration, progress, show_messages
 if TYPE_CHECKING:
     from cagat.experiments.experiment import Experiment
 
-WHAT = ("table1", "table2", "figure1", "few-labels", "figure2", "readings", "noise", "learned", "ablation")
+WHAT = (
+    "table1", "table2", "figure1", "few-labels", "own-labels", "figure2", "readings", "noise", "learned", "ablation",
+)  # fmt: skip
 LISTS = ("--datasets", "--methods", "--labels")
 # More processes than a machine has cores for fill its memory before any of them has worked.
 MOST_JOBS = 1024

@@ -1,5 +1,6 @@
 """The runs of an experiment, each done once, by any number of processes that share a directory."""
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -51,8 +52,10 @@ class Fitted(NamedTuple):
         with computing(threads=1, deterministic=False):
             for part in parts:
                 nodes = getattr(self.split, part)
-                found[f"{part}_accuracy"] = accuracy(self.model, self.inputs, Labelled(nodes, self.graph.y[nodes]))
-        return {**found, "val_loss": best.val_loss, "epochs": len(self.result.history), "best_epoch": best.number}
+                if len(nodes):
+                    found[f"{part}_accuracy"] = accuracy(self.model, self.inputs, Labelled(nodes, self.graph.y[nodes]))
+        val_loss = None if math.isnan(best.val_loss) else best.val_loss
+        return {**found, "val_loss": val_loss, "epochs": len(self.result.history), "best_epoch": best.number}
 
 
 def fit_task(
