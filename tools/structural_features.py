@@ -1,6 +1,6 @@
 """Which features stand in for those that a graph lacks, judged on validation nodes.
 
-Run: python tools/structural_features.py --data-dir DATA LASTFM > results/structural_features.jsonl
+Run: python tools/structural_features.py --data-dir DATA LASTFM > benchmarks/results/structural_features.jsonl
 
 For Cora and Citeseer without their features, and for the directories of graphs without features that are given: 10
 training labels per class, up to 50 validation nodes per class, three splits that no table reports (seeds 100 to 102),

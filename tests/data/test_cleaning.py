@@ -106,7 +106,6 @@ def test_what_is_strange_is_said_with_counts():
         "2 duplicate edges merged",
         "1 node outside the largest component kept",
         "1 node without features",
-        "classes too small for 20 training and 20 validation nodes: only (4)",
     ]
     _, report = clean(graph, largest_component=True)
     assert "1 node outside the largest component dropped" in report.sentences()

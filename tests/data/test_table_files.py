@@ -136,9 +136,10 @@ def test_what_was_cleaned_and_unused_columns_are_said_once(tmp_path, caplog):
     said = [record.getMessage() for record in caplog.records]
     assert said == [
         f"{tmp_path / 'labels.csv'}: columns not used: title",
+        f"{tmp_path / 'edges.csv'}: 1 of its nodes have no row in {tmp_path / 'features.csv'}, the first being "
+        "'d' in row 4, column 'target'. Their features are 0.",
         f"{tmp_path.name}: 1 self-loop dropped (the layer adds one to every node); 1 duplicate edge merged; "
-        "2 nodes outside the largest component kept; 1 node without features; "
-        "classes too small for 20 training and 20 validation nodes: p (1).",
+        "2 nodes outside the largest component kept; 1 node without features.",
     ]
 
 

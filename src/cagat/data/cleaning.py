@@ -12,8 +12,6 @@ from scipy.sparse.csgraph import connected_components
 from cagat.data.graph import Features, RawGraph, sorted_unique
 
 _log = logging.getLogger("cagat.data")
-# A class needs more labelled nodes than this for the paper's split: 20 to train, 20 to validate, some to test.
-_SMALL_CLASS = 40
 
 
 @dataclass(frozen=True)
@@ -28,7 +26,6 @@ class CleaningReport:
     outside_component: int = 0
     component_taken: bool = False
     without_features: int = 0
-    small_classes: tuple[tuple[str, int], ...] = ()
 
     def sentences(self) -> list[str]:
         """One sentence for each count that is not zero."""
@@ -42,11 +39,7 @@ class CleaningReport:
             (self.outside_component, "node", f"outside the largest component {fate}"),
             (self.without_features, "node", "without features"),
         )
-        said = [f"{count} {what}{'' if count == 1 else 's'} {rest}" for count, what, rest in counts if count]
-        if self.small_classes:
-            listed = ", ".join(f"{name} ({size})" for name, size in self.small_classes)
-            said.append(f"classes too small for 20 training and 20 validation nodes: {listed}")
-        return said
+        return [f"{count} {what}{'' if count == 1 else 's'} {rest}" for count, what, rest in counts if count]
 
 
 def clean(graph: RawGraph, *, largest_component: bool = False) -> tuple[RawGraph, CleaningReport]:
@@ -73,8 +66,6 @@ def clean(graph: RawGraph, *, largest_component: bool = False) -> tuple[RawGraph
     graph, opposite = (graph, 0) if graph.directed else _make_symmetric(graph)
     graph, outside = _component(replace(graph, features=_canonical(graph.features)), largest_component)
     row_sizes = np.diff(graph.features.indptr) if sparse.issparse(graph.features) else graph.features.any(axis=1)
-    class_sizes = np.bincount(graph.labels[graph.labels >= 0], minlength=len(graph.class_names)).tolist()
-    sizes = zip(graph.class_names, class_sizes, strict=True)
     return graph, CleaningReport(
         self_loops=int(loops.sum()),
         zero_weight_edges=int(zeros.sum()),
@@ -84,7 +75,6 @@ def clean(graph: RawGraph, *, largest_component: bool = False) -> tuple[RawGraph
         outside_component=outside,
         component_taken=largest_component,
         without_features=int((row_sizes == 0).sum()),
-        small_classes=tuple((name, size) for name, size in sizes if size <= _SMALL_CLASS),
     )
 
 
