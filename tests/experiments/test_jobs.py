@@ -48,6 +48,14 @@ def test_what_is_done_is_not_done_again(tmp_path, fake_runs):
     }  # fmt: skip
 
 
+def test_a_change_of_what_no_preset_has_is_another_run(tmp_path, fake_runs):
+    task = Task(GRAPH, 5, 0)
+    jobs = [Job("cagat", "paper", task, changes) for changes in ((), (("val_labels", 0),), (("val_labels", 1),))]
+    for number, job in enumerate(jobs):
+        JobStore(tmp_path, f"experiment{number}").work([job], None)
+    assert fake_runs == jobs
+
+
 def _work_for(directory, experiment, done):
     def run(job, data_dir):
         done.append((job.method, job.task.seed))

@@ -107,6 +107,8 @@ class Job:
     def asked(self) -> dict[str, Any]:
         """What tells this job from all others; a preset that changes makes other jobs."""
         config = TrainConfig.from_values(self.values()).values()
+        # Also what no preset has, such as the number of validation nodes: it makes another run.
+        keys = {**card(self.method).preset(self.preset), **dict(self.changes)}
         asked = {
             "method": self.method,
             "preset": self.preset,
@@ -115,7 +117,7 @@ class Job:
             "labels": self.task.labels,
             "split_seed": self.task.seed,
             "initial_seed": self.task.seed,
-            "config": digest({key: config[key] for key in card(self.method).preset(self.preset)}),
+            "config": digest({key: config[key] for key in keys}),
         }
         return {**asked, "history": True} if self.history else asked
 
