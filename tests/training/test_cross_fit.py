@@ -8,10 +8,13 @@ import torch
 
 from cagat import data
 from cagat.errors import ConfigError, DatasetError
+from cagat.experiments.run_report import FinishedRun, grouped
 from cagat.settings import TrainConfig
 from cagat.training import Run
 from cagat.training.cross_fit import CrossFit, folds_of
+from cagat.training.estimate import accuracy_without_graph
 from cagat.training.problem import Problem
+from cagat.training.run_directory import RunError
 
 GRAPH = "synthetic:nodes=300,degree=6,classes=3,features=40,seed=0"
 
@@ -143,3 +146,35 @@ def test_one_class_is_nothing_to_learn(tmp_path):
     graph = str(own_graph(tmp_path / "graph", classes=("a",), per_class=(9,)))
     with pytest.raises(DatasetError, match="all labels are 'a'"):
         Problem.load(TrainConfig.from_values({"dataset": graph}))
+
+
+def test_the_perceptron_sees_scaled_features_and_never_the_graph(tmp_path, monkeypatch):
+    made = []
+    monkeypatch.setattr(
+        "cagat.training.estimate.make_trainer", lambda config, *_: made.append(config) or pytest.fail("stop here")
+    )
+    problem = Problem.load(config())
+    with pytest.raises(pytest.fail.Exception):
+        accuracy_without_graph(config(feature_norm="l1"), problem)
+    assert (made[0].model, made[0].feature_norm) == ("mlp", "l1")
+    problem.graph.structural = True
+    assert accuracy_without_graph(config(), problem) is None
+
+    def broken(*_):
+        raise DatasetError("no memory")
+
+    problem.graph.structural = False
+    monkeypatch.setattr("cagat.training.estimate.make_trainer", broken)
+    assert accuracy_without_graph(config(), problem) is None
+
+
+def test_reports_say_that_there_are_no_test_nodes_and_tell_splits_apart(tmp_path):
+    Run.start(config(epochs=2, baselines=False), tmp_path / "all").train()
+    with pytest.raises(RunError, match="has no test nodes, and a report compares test accuracies"):
+        FinishedRun.read(tmp_path / "all")
+    groups = []
+    for share in (0.2, 0.4):
+        values = {"dataset": GRAPH, "train_fraction": share, "val_fraction": 0.2, "epochs": 2, "baselines": False}
+        Run.start(TrainConfig.from_values(values), tmp_path / str(share)).train()
+        groups += grouped([FinishedRun.read(tmp_path / str(share))])
+    assert groups[0].splits != groups[1].splits

@@ -170,7 +170,7 @@ def _warnings(result: RunResult) -> list[str]:
     if result.classes_predicted == 1:
         return ["Warning: every node gets the same class. Try --class-weight balanced, or label more nodes."]
     if result.estimated_accuracy <= result.majority_rate:
-        return ["Warning: this is no better than giving every node the most frequent class."]
+        return ["Warning: the accuracy is no better than if every node got the most frequent class."]
     alone = result.accuracy_without_graph
     if alone is not None and result.estimated_accuracy <= alone:
         return [f"Warning: the graph does not help. Without it a perceptron reaches {_percent(alone)} (--model mlp)."]

@@ -28,7 +28,7 @@ _PAIRED = (
 )
 _ALONE = "There is nothing to compare: that takes two configurations with two splits of the same graph in common."
 # Where and how a run was done does not change what it is.
-_NOT_COMPARED = ("seed", "data_dir", "device", "threads", "deterministic", "tensorboard")
+_NOT_COMPARED = ("seed", "data_dir", "device", "threads", "deterministic", "baselines", "tensorboard")
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,13 @@ class FinishedRun:
         if not directory.config.exists():
             raise RunError(f"{path}: there is no run. Train one: cagat train --out {path}")
         result = read_result(directory)
-        if result is None or result.test_accuracy is None:
+        if result is None:
             raise RunError(f"{path}: the run is not finished. Go on with it: cagat train --resume {path}")
+        if result.test_accuracy is None:
+            raise RunError(
+                f"{path}: the run has no test nodes, and a report compares test accuracies. Its own estimate is in "
+                f"{directory.result}; for a report train with: cagat train --protocol split"
+            )
         config = TrainConfig.from_values(read_config(directory.config))
         return cls(directory, config, result, directory.history())
 
@@ -67,10 +72,15 @@ class RunGroup(Sample):
         return next(iter(self.runs.values()))
 
     @property
-    def splits(self) -> tuple[str, int | None, int | None]:
-        """The graph and the labels per class: where they are equal, equal seeds are equal splits."""
+    def splits(self) -> tuple[str, int | None, tuple[object, ...]]:
+        """The graph, the labels per class and how else nodes are chosen: if equal, equal seeds are equal splits."""
         config = self.first.config
-        return config.dataset, self.first.result.labels_per_class, config.val_labels
+        chosen = (config.val_labels, config.protocol, config.train_fraction, config.val_fraction)
+        return config.dataset, self.first.result.labels_per_class, chosen
+
+
+def _or_nan(number: float | None) -> float:
+    return math.nan if number is None else number
 
 
 def grouped(runs: Sequence[FinishedRun]) -> list[RunGroup]:
@@ -163,7 +173,7 @@ def _configurations(groups: list[RunGroup]) -> Table:
         rows.append([
             group.name, Path(graph).name, "given" if labels is None else str(labels),
             str(len(results)), f"{group.mean:.2f}{spread}", interval,
-            _percent(statistics.fmean(one.val_accuracy or math.nan for one in results)),
+            _percent(statistics.fmean(_or_nan(one.val_accuracy) for one in results)),
             f"{statistics.fmean(one.epochs for one in results):.0f}",
             f"{statistics.fmean(one.seconds for one in results):.1f}",
         ])  # fmt: skip
@@ -187,7 +197,7 @@ def _each(runs: Sequence[FinishedRun]) -> Table:
     rows = [
         [
             str(run.directory.path), run.config.model, Path(run.config.dataset).name, str(run.config.seed),
-            str(run.result.epochs), str(run.result.best_epoch), f"{run.result.val_loss or math.nan:.4f}",
+            str(run.result.epochs), str(run.result.best_epoch), f"{_or_nan(run.result.val_loss):.4f}",
             _percent(run.result.val_accuracy), _percent(run.result.test_accuracy), f"{run.result.seconds:.1f}",
         ]
         for run in runs

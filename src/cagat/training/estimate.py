@@ -1,17 +1,21 @@
 """How right a model will be on nodes whose label nobody knows, and whether that is any good."""
 
+import logging
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from cagat.distributed import World
+from cagat.errors import CagatError
 from cagat.settings import TrainConfig
 from cagat.training.calibration import fit_temperature, interval
 from cagat.training.cross_fit import CrossFit
 from cagat.training.make_trainer import make_trainer
 from cagat.training.problem import Problem
 from cagat.training.trainer import Trainer
+
+_logger = logging.getLogger(__name__)
 
 
 class Judged(NamedTuple):
@@ -75,7 +79,9 @@ def judged_nodes(problem: Problem, trainer: Trainer, logits: Tensor) -> Judged |
 
 def temperature_of(problem: Problem, trainer: Trainer, logits: Tensor) -> float:
     """From labelled nodes that the model did not learn from and that no accuracy is measured on."""
-    shares = torch.bincount(logits.argmax(dim=1), minlength=logits.size(1)) / len(logits)
+    # One more of each: a class that is never predicted is not one that is not there.
+    predicted = torch.bincount(logits.argmax(dim=1), minlength=logits.size(1)) + 1
+    shares = predicted / predicted.sum()
     if isinstance(trainer, CrossFit):
         return fit_temperature(trainer.out_of_fold, problem.part("train").classes, shares)
     val = problem.part("val")
@@ -83,16 +89,26 @@ def temperature_of(problem: Problem, trainer: Trainer, logits: Tensor) -> float:
 
 
 def accuracy_without_graph(config: TrainConfig, problem: Problem) -> float | None:
-    """The accuracy of a perceptron that sees the features alone, on the nodes that the model is judged by."""
-    plain = {key: getattr(config, key) for key in ("dataset", "data_dir", "seed", "class_weight", "fixed_epochs")}
+    """The accuracy of a perceptron that sees the features alone, on the nodes that the model is judged by.
+
+    Nothing if the features are made of the graph, or if it cannot be fitted: the model itself must not suffer from it.
+    """
+    if problem.graph.get("structural", False):
+        return None
+    keys = ("dataset", "data_dir", "seed", "feature_norm", "class_weight", "fixed_epochs")
+    plain = {key: getattr(config, key) for key in keys}
     given = {key: value for key, value in plain.items() if value is not None}
     perceptron = TrainConfig.from_values(given | {"model": "mlp"})
-    with torch.random.fork_rng(devices=[]):
-        trainer = make_trainer(perceptron, problem, torch.device("cpu"), World())
-        while not trainer.finished:
-            trainer.run_epoch()
-        trainer.finish()
-        logits = trainer.logits()
+    try:
+        with torch.random.fork_rng(devices=[]):
+            trainer = make_trainer(perceptron, problem, torch.device("cpu"), World())
+            while not trainer.finished:
+                trainer.run_epoch()
+            trainer.finish()
+            logits = trainer.logits()
+    except CagatError as error:
+        _logger.warning("The perceptron without the graph could not be fitted for comparison: %s", error)
+        return None
     assert logits is not None
     judged = judged_nodes(problem, trainer, logits)
     return None if judged is None else judged.accuracy
