@@ -100,6 +100,22 @@ class TrainConfig(BaseModel):
     patience: int | None = _by_preset(TRAINING, "Epochs to wait for a lower validation loss.", 1, _MANY)
     lr: float | None = _by_preset(TRAINING, "Adam's learning rate.", 0, 1000)
     weight_decay: float | None = _by_preset(TRAINING, "Adam's L2 penalty.", 0, 1000)
+    objective: Literal["supervised", "consistent"] | None = _setting(
+        TRAINING, "Learn from the labels alone, or also let predictions agree under dropout; else the preset's."
+    )
+    samples: int | None = _setting(TRAINING, "Predictions per step that are to agree (consistent; 2).", low=1, high=64)
+    consistency: float | None = _setting(TRAINING, "Weight of their agreement (consistent; 1).", low=0, high=1e6)
+    ramp: int | None = _setting(TRAINING, "Epochs until it has that weight (consistent; 100).", low=0, high=_MANY)
+    sharpening: float | None = _setting(
+        TRAINING, "Temperature of what they agree on (consistent; 0.5).", low=0.01, high=1
+    )
+    alignment: float | None = _setting(
+        TRAINING,
+        "How much they are kept from favouring a class, from 0 (not at all) to 1 (consistent); by default more with "
+        "fewer labels.",
+        low=0,
+        high=1,
+    )
     fixed_epochs: int = _setting(TRAINING, "Epochs where no label is for validation.", 200, 1, _MANY)
     class_weight: Literal["auto", "balanced", "none"] = _setting(
         TRAINING, "Let rare classes weigh more; auto does if most labels are of one class.", "auto"
@@ -147,7 +163,7 @@ class TrainConfig(BaseModel):
                     f"The model {config.model} has no {key} ({key}={value!r} was given). It takes {', '.join(preset)}."
                 )
         filled = {"preset": known.default, **preset, **_BATCHES.get(config.batching, {})} | config.values()
-        config = cls(**filled)
+        config = cls(**_with_objective(filled, config))
         config._check_protocol()
         config._check_scale()
         return config
@@ -220,6 +236,21 @@ _BATCHES: dict[str | None, dict[str, int]] = {
     "khop": {"batch_size": 64},
 }
 
+# The objective `consistent` if nothing else is said; how much it aligns is decided by the number of labels.
+_CONSISTENT: dict[str, Any] = {"samples": 2, "consistency": 1.0, "ramp": 100, "sharpening": 0.5}
+
+
+def _with_objective(filled: dict[str, Any], given: TrainConfig) -> dict[str, Any]:
+    """The settings of the objective filled in, or left out where it has none."""
+    if filled.setdefault("objective", "supervised") == "consistent":
+        return {**_CONSISTENT, **filled}
+    own = (*_CONSISTENT, "alignment")
+    for key in own:
+        if getattr(given, key) is not None:
+            raise ConfigError(f"{key}={getattr(given, key)} has no meaning without --objective consistent.")
+    return {key: value for key, value in filled.items() if key not in own}
+
+
 # What the paper and PyG call them.
 _CALLED_OTHERWISE = {"K": "rounds", "T": "steps", "lambda": "lam", "hidden_channels": "hidden", "num_layers": "layers"}
 
@@ -237,10 +268,17 @@ class FitOptions:
     epochs: int = _of_the_paper("epochs")
     patience: int = _of_the_paper("patience")
     fixed_epochs: int = TrainConfig.model_fields["fixed_epochs"].default
+    objective: str = "supervised"
+    samples: int = _CONSISTENT["samples"]
+    consistency: float = _CONSISTENT["consistency"]
+    ramp: int = _CONSISTENT["ramp"]
+    sharpening: float = _CONSISTENT["sharpening"]
+    alignment: float | None = None
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            checked(name, value)
+            if value is not None or name != "alignment":
+                checked(name, value)
 
 
 @dataclass(frozen=True)

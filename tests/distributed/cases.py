@@ -6,6 +6,7 @@ Run: torchrun --nproc-per-node N tests/distributed/cases.py OUT.json
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,11 @@ from cagat.nn import SparseFeatures
 from cagat.training import EpochPlan, FitOptions, FullBatch, Trainer
 from cagat.training.graph_parallel import GraphParallel, forecast
 from cagat.training.mini_batches import ClusterBatches, MiniBatches
+from cagat.training.objective import Objective
 
 NODES, FEATURES, CLASSES = 60, 6, 3
 EPOCHS = 3
+CONSISTENT = Objective(samples=2, consistency=1.5, ramp=2, sharpening=0.5, alignment=0.7)
 
 # Each is trained over nodes in parts and compared with one process.
 GRAPH_CASES: dict[str, dict[str, Any]] = {
@@ -39,6 +42,7 @@ GRAPH_CASES: dict[str, dict[str, Any]] = {
     "learnt": {"K": 1, "T": 1, "learn_coefficients": True},
     "dense features": {"K": 1, "T": 1, "dense": True},
     "directed and weighted": {"K": 2, "T": 1, "directed": True},
+    "consistent": {"K": 2, "T": 1, "objective": CONSISTENT},
 }
 
 
@@ -82,19 +86,20 @@ def trained(
 def compare_with_one_process(world: World) -> dict[str, Any]:
     found = {}
     for name, case in GRAPH_CASES.items():
-        settings = {key: value for key, value in case.items() if key not in ("dense", "directed")}
+        settings = {key: value for key, value in case.items() if key not in ("dense", "directed", "objective")}
         of_graph = {key: case[key] for key in ("dense", "directed") if key in case}
-        trainer, *ours = trained(lambda *given: GraphParallel(*given, world), settings, of_graph)
+        objective = case.get("objective")
+        trainer, *ours = trained(partial(_in_parts, world, objective), settings, of_graph)
         plan = trainer.plan
         assert isinstance(plan, GraphParallel)
         plan.validate()
-        expected = forecast(list(plan.model.convs), plan.graph.halo)
+        expected = forecast(list(plan.model.convs), plan.graph.halo, objective)
         traffic = world.all_of(
             [plan.step_traffic == expected.step, plan.evaluation_traffic == expected.evaluation, plan.step_traffic.halo]
         )
         held = world.all_of([plan.graph.num_nodes, plan.graph.halo.nodes.numel()])
         if world.is_first:
-            _, *theirs = trained(FullBatch, settings, of_graph)
+            _, *theirs = trained(partial(FullBatch, objective=objective), settings, of_graph)
             found[name] = {
                 "losses": _difference(torch.tensor(ours[0]), torch.tensor(theirs[0])),
                 "gradients and weights": max(map(_difference, ours[1], theirs[1])),
@@ -105,6 +110,10 @@ def compare_with_one_process(world: World) -> dict[str, Any]:
     return found
 
 
+def _in_parts(world: World, objective: Objective | None, *given: Any) -> GraphParallel:
+    return GraphParallel(*given, world, objective)
+
+
 def uneven_batches(world: World) -> dict[str, Any]:
     """Batches that several processes cannot share equally: in most epochs some have one more than others."""
     shares: list[list[int]] = []
@@ -113,7 +122,7 @@ def uneven_batches(world: World) -> dict[str, Any]:
         batches = ClusterBatches(inputs, train, 5, 1, seed=0)
         counts = [len(batches.of_epoch(epoch)) for epoch in range(1, EPOCHS + 1)]
         shares.extend([len(range(rank, count, world.size)) for rank in range(world.size)] for count in counts)
-        return MiniBatches(model, inputs, train, val, batches, world)
+        return MiniBatches(model, inputs, train, val, batches, world, CONSISTENT)
 
     trainer, losses, _, logits = trained(plan, {"K": 1, "T": 1}, {})
     state = trainer.state_dict()

@@ -14,6 +14,7 @@ from cagat.settings import FitOptions
 from cagat.training import fit
 from cagat.training.calibration import fit_temperature
 from cagat.training.cross_fit import FOLDS, CrossFit, folds_of
+from cagat.training.objective import Objective
 from cagat.training.trainer import Epoch, FullBatch
 
 AUTO = "auto"
@@ -92,9 +93,10 @@ def _cross_fitted(
     make: Callable[[], CaGAT], inputs: tuple[Any, ...], labelled: Labelled, folds: Tensor, options: FitOptions
 ) -> FittedNetwork:
     """Stop when networks that were trained without a fold of the labels were best on it; those folds also calibrate."""
-    plan = FullBatch(make(), inputs, labelled, _NOBODY)
-    parts = [(labelled.some(folds != number), labelled.some(folds == number)) for number in range(FOLDS)]
-    trainer = CrossFit(plan, [FullBatch(make(), inputs, train, val) for train, val in parts], options)
+    parts = [(labelled, _NOBODY)]
+    parts += [(labelled.some(folds != number), labelled.some(folds == number)) for number in range(FOLDS)]
+    plan, *others = (FullBatch(make(), inputs, train, val, Objective.of(options, train)) for train, val in parts)
+    trainer = CrossFit(plan, others, options)
     while not trainer.finished:
         trainer.run_epoch()
     trainer.finish()

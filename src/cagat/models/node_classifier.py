@@ -91,6 +91,11 @@ class NodeClassifier(torch.nn.Module):
         groups = [(decaying, weight_decay), (rest, 0.0)]
         return [{"params": parameters, "weight_decay": decay} for parameters, decay in groups if parameters]
 
+    @property
+    def has_own_losses(self) -> bool:
+        """Whether the model is trained by :meth:`losses` of its own, so that no other objective can be had."""
+        return type(self).losses is not NodeClassifier.losses
+
     def losses(self, inputs: tuple[Any, ...], train: Labelled) -> Iterator[Tensor]:
         """The losses of an epoch; after each of them the trainer takes a step, and only then asks for the next."""
         yield train.loss(self(*inputs))

@@ -1,5 +1,7 @@
 """Training on every label there is: folds decide when to stop, and say how good the model is."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -44,7 +46,7 @@ class CrossFit(Trainer):
         out_of_fold: The logits of the labelled nodes, in the order of the plan's, at the best epoch.
     """
 
-    def __init__(self, plan: EpochPlan, folds: list[EpochPlan], options: FitOptions | None = None) -> None:
+    def __init__(self, plan: EpochPlan, folds: Sequence[EpochPlan], options: FitOptions | None = None) -> None:
         super().__init__(plan, options)
         self.folds = [Trainer(fold, options) for fold in folds]
         place = torch.empty(int(plan.inputs[0].shape[0]), dtype=torch.int64)

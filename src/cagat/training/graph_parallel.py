@@ -14,6 +14,7 @@ from cagat.kernels import CSRGraph
 from cagat.memory import peak_memory
 from cagat.models import CaGAT, Labelled, NodeClassifier
 from cagat.nn import CaGATConv, SparseFeatures
+from cagat.training.objective import Objective
 from cagat.training.trainer import EpochPlan, Validation
 
 
@@ -26,7 +27,13 @@ class GraphParallel(EpochPlan):
     """
 
     def __init__(
-        self, model: NodeClassifier, inputs: tuple[Any, ...], train: Labelled, val: Labelled, world: World
+        self,
+        model: NodeClassifier,
+        inputs: tuple[Any, ...],
+        train: Labelled,
+        val: Labelled,
+        world: World,
+        objective: Objective | None = None,
     ) -> None:
         assert isinstance(model, CaGAT)
         self._convs = [conv for conv in model.convs if isinstance(conv, CaGATConv)]
@@ -44,7 +51,7 @@ class GraphParallel(EpochPlan):
         self.graph = PartedGraph.of(whole, self._owner, world, normalization=normalization, dtype=dtype).to(device)
         own = self.graph.own
         x = x.rows(own, share_dropout=True) if isinstance(x, SparseFeatures) else x[own]
-        super().__init__(model, (x, self.graph, None), self._here(train), self._here(val))
+        super().__init__(model, (x, self.graph, None), self._here(train), self._here(val), objective)
         self.has_validation = val.nodes.numel() > 0
         weights = torch.ones(train.nodes.numel()) if train.class_weight is None else train.class_weight[train.classes]
         self._train_weight, self._num_val = float(weights.sum()), val.nodes.numel()
@@ -57,7 +64,8 @@ class GraphParallel(EpochPlan):
     def losses(self, epoch: int) -> Iterator[Tensor]:
         """This process's share of the loss."""
         self._before_step = self._world.traffic
-        loss = self._loss(self.model(*self.inputs), self.train) / self._train_weight
+        predictions = self.objective.predict(self.model, self.inputs)
+        loss = self.objective.loss(predictions, self._train_loss, epoch, self._world.sum)
         self._whole_loss = self._world.sum(loss).item()
         yield loss
 
@@ -100,7 +108,7 @@ class GraphParallel(EpochPlan):
         """
         if self.step_traffic is None:
             return None
-        expected = forecast(self._convs, self.graph.halo)
+        expected = forecast(self._convs, self.graph.halo, self.objective)
         ours = {
             "nodes": self.graph.num_nodes,
             "halo_nodes": self.graph.halo.nodes.numel(),
@@ -121,6 +129,9 @@ class GraphParallel(EpochPlan):
         ours = self.graph.own[row] == labelled.nodes
         return labelled._replace(nodes=row).some(ours)
 
+    def _train_loss(self, logits: Tensor) -> Tensor:
+        return self._loss(logits, self.train) / self._train_weight
+
     @staticmethod
     def _loss(logits: Tensor, labelled: Labelled) -> Tensor:
         return F.cross_entropy(logits[labelled.nodes], labelled.classes, labelled.class_weight, reduction="sum")
@@ -133,7 +144,7 @@ class Forecast(NamedTuple):
     evaluation: Traffic
 
 
-def forecast(convs: list[CaGATConv], halo: Halo) -> Forecast:
+def forecast(convs: list[CaGATConv], halo: Halo, objective: Objective | None = None) -> Forecast:
     """Count what layers exchange over a halo.
 
     Every exchange sends, of each of our nodes that a neighbour in another process needs, a row there; its gradient goes
@@ -151,8 +162,14 @@ def forecast(convs: list[CaGATConv], halo: Halo) -> Forecast:
         if not is_zero(conv.coefficients().lam) or name.startswith(("lin.", "res.", "bias"))
     )
     out, back = sum(halo.sent), sum(halo.received)
+    objective = objective or Objective()
+    samples, agreeing = objective.samples, objective.consistency > 0
+    # To agree, processes tell each other how many nodes they have, and to align, what share of them each class has.
+    told = agreeing + convs[-1].out_channels * (agreeing and objective.alignment > 0)
     return Forecast(
-        step=Traffic(columns * itemsize * (out + back), (weights + 1 + 2 * summed) * itemsize),
+        step=Traffic(
+            samples * columns * itemsize * (out + back), (weights + 1 + told + 2 * samples * summed) * itemsize
+        ),
         evaluation=Traffic(columns * itemsize * out, summed * itemsize),
     )
 

@@ -12,6 +12,7 @@ from cagat.settings import TrainConfig
 from cagat.training.cross_fit import FOLDS, CrossFit
 from cagat.training.graph_parallel import GraphParallel
 from cagat.training.mini_batches import Batches, ClusterBatches, MiniBatches, NeighbourhoodBatches
+from cagat.training.objective import Objective
 from cagat.training.problem import Problem, fresh_model, new_model
 from cagat.training.trainer import EpochPlan, FullBatch, Trainer
 
@@ -49,13 +50,15 @@ def choose_plan(
             f"There are {world.size} processes, but no word on how they share the work. Add --parallel graph, or "
             "--batching cluster --parallel data."
         )
+    objective = Objective.of(config.fit_options(), train)
+    for flag, asked in (("objective consistent", config.objective == "consistent"), ("batching", config.batching)):
+        if asked and (model.has_own_losses or model.closed_form):
+            raise ConfigError(f"The model {config.model} has a training of its own, so --{flag} cannot be had with it.")
     if config.parallel == "graph":
-        return GraphParallel(model, inputs, train, val, world)
+        return GraphParallel(model, inputs, train, val, world, objective)
     if config.batching is None:
-        return FullBatch(model, inputs, train, val)
-    if type(model).losses is not NodeClassifier.losses or model.closed_form:
-        raise ConfigError(f"The model {config.model} has a training of its own, so --batching cannot be had with it.")
-    return MiniBatches(model, inputs, train, val, _batches(config, model, inputs, train), world)
+        return FullBatch(model, inputs, train, val, objective)
+    return MiniBatches(model, inputs, train, val, _batches(config, model, inputs, train), world, objective)
 
 
 def _batches(config: TrainConfig, model: NodeClassifier, inputs: tuple[Any, ...], train: Labelled) -> Batches:

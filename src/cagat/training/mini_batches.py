@@ -3,6 +3,7 @@
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import torch
@@ -12,6 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 from cagat.distributed import World, metis_parts
 from cagat.models import Labelled, NodeClassifier
 from cagat.nn import SparseFeatures
+from cagat.training.objective import Objective, Sampled
 from cagat.training.trainer import EpochPlan, Validation
 
 
@@ -140,27 +142,28 @@ class MiniBatches(EpochPlan):
         val: Labelled,
         batches: Batches,
         world: World | None = None,
+        objective: Objective | None = None,
     ) -> None:
-        super().__init__(model, inputs, train, val)
+        super().__init__(model, inputs, train, val, objective)
         self._batches = batches
         self._world = world or World()
-        # With lam=0, for one, attention gets no gradient.
-        alone = self._world.size == 1
-        self._network = None if alone else DistributedDataParallel(model, find_unused_parameters=True)
+        self._network: torch.nn.Module = Sampled(model, self.objective)
+        if self._world.size > 1:
+            # With lam=0, for one, attention gets no gradient.
+            self._network = DistributedDataParallel(self._network, find_unused_parameters=True)
 
     def losses(self, epoch: int) -> Iterator[Tensor]:
         """The losses of this process's batches."""
-        if self._network is None:
-            yield from self._losses(self.model, epoch)
-        else:
-            with self._network.join(divide_by_initial_world_size=False):
-                yield from self._losses(self._network, epoch)
+        network = self._network
+        shared = isinstance(network, DistributedDataParallel)
+        with network.join(divide_by_initial_world_size=False) if shared else nullcontext():  # type: ignore[operator]
+            yield from self._losses(epoch)
 
-    def _losses(self, network: torch.nn.Module, epoch: int) -> Iterator[Tensor]:
+    def _losses(self, epoch: int) -> Iterator[Tensor]:
         for number, chosen in list(enumerate(self._batches.of_epoch(epoch)))[self._world.rank :: self._world.size]:
             inputs, train = self._batches.make(chosen)
             torch.manual_seed(_seed_of(self._batches.seed, epoch, number))
-            yield train.loss(network(*inputs))
+            yield self.objective.loss(self._network(*inputs), train.loss, epoch)
 
     def epoch_loss(self, losses: list[float]) -> float:
         """The mean over the batches of all processes."""

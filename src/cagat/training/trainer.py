@@ -11,6 +11,7 @@ from torch import Tensor
 from cagat.errors import CagatError, NonFiniteError
 from cagat.models import Labelled, NodeClassifier
 from cagat.settings import FitOptions
+from cagat.training.objective import Objective
 
 
 class Validation(NamedTuple):
@@ -27,11 +28,19 @@ class EpochPlan(ABC):
     :meth:`after_backward` and takes a step; after the last step it calls :meth:`after_epoch`, then :meth:`validate`.
     """
 
-    def __init__(self, model: NodeClassifier, inputs: tuple[Any, ...], train: Labelled, val: Labelled) -> None:
+    def __init__(
+        self,
+        model: NodeClassifier,
+        inputs: tuple[Any, ...],
+        train: Labelled,
+        val: Labelled,
+        objective: Objective | None = None,
+    ) -> None:
         self.model = model
         self.inputs = inputs
         self.train = train
         self.val = val
+        self.objective = objective or Objective()
         self.has_validation = val.nodes.numel() > 0
 
     @abstractmethod
@@ -69,7 +78,11 @@ class FullBatch(EpochPlan):
 
     def losses(self, epoch: int) -> Iterator[Tensor]:
         """See :meth:`EpochPlan.losses`."""
-        return self.model.losses(self.inputs, self.train)
+        if self.model.has_own_losses:
+            yield from self.model.losses(self.inputs, self.train)
+        else:
+            predictions = self.objective.predict(self.model, self.inputs)
+            yield self.objective.loss(predictions, self.train.loss, epoch)
 
 
 class Epoch(NamedTuple):
@@ -261,7 +274,8 @@ def fit(
         options: How to fit.
         on_epoch: Called after each epoch.
     """
-    trainer = Trainer(FullBatch(model, inputs, train, val), options)
+    objective = None if options is None else Objective.of(options, train)
+    trainer = Trainer(FullBatch(model, inputs, train, val, objective), options)
     while not trainer.finished:
         epoch = trainer.run_epoch()
         if on_epoch is not None:
