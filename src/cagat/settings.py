@@ -40,6 +40,11 @@ def _by_preset(group: str, text: str, low: float | None = None, high: float | No
     return _setting(group, text, None, low, high, preset=True)
 
 
+def _consistent(text: str, default: Any, low: float, high: float) -> Any:
+    """A setting of the objective `consistent`."""
+    return _setting(TRAINING, f"{text} (consistent).", default, low, high)
+
+
 class TrainConfig(BaseModel):
     """All that decides what a run computes. Make one with :meth:`from_values`; docs/settings.md explains the settings.
 
@@ -100,23 +105,23 @@ class TrainConfig(BaseModel):
     patience: int | None = _by_preset(TRAINING, "Epochs to wait for a lower validation loss.", 1, _MANY)
     lr: float | None = _by_preset(TRAINING, "Adam's learning rate.", 0, 1000)
     weight_decay: float | None = _by_preset(TRAINING, "Adam's L2 penalty.", 0, 1000)
-    objective: Literal["supervised", "consistent"] | None = _setting(
-        TRAINING, "Learn from the labels alone, or also let predictions agree under dropout; else the preset's."
+    objective: Literal["supervised", "consistent"] = _setting(
+        TRAINING, "Learn from the labels alone, or also let predictions agree under dropout.", "supervised"
     )
-    samples: int | None = _setting(TRAINING, "Predictions per step that are to agree (consistent; 2).", low=1, high=64)
-    consistency: float | None = _setting(TRAINING, "Weight of their agreement (consistent; 1).", low=0, high=1e6)
-    ramp: int | None = _setting(TRAINING, "Epochs until it has that weight (consistent; 100).", low=0, high=_MANY)
-    sharpening: float | None = _setting(
-        TRAINING, "Temperature of what they agree on (consistent; 0.5).", low=0.01, high=1
+    samples: int | None = _consistent("Predictions per step that are to agree", 2, 1, 64)
+    consistency: float | None = _consistent("Weight of their agreement", 1.0, 0, 1e6)
+    ramp: int | None = _consistent("Epochs until it has that weight", 100, 0, _MANY)
+    sharpening: float | None = _consistent("Temperature of what they agree on", 0.5, 0.01, 1)
+    alignment: float | None = _consistent(
+        "How much they are kept from favouring a class, from 0 (not at all) to 1; by default more with fewer labels",
+        None,
+        0,
+        1,
     )
-    alignment: float | None = _setting(
-        TRAINING,
-        "How much they are kept from favouring a class, from 0 (not at all) to 1 (consistent); by default more with "
-        "fewer labels.",
-        low=0,
-        high=1,
+    stopping: Literal["loss", "none"] = _setting(
+        TRAINING, "Keep the weights of the lowest validation loss, or the last after `fixed_epochs`.", "loss"
     )
-    fixed_epochs: int = _setting(TRAINING, "Epochs where no label is for validation.", 200, 1, _MANY)
+    fixed_epochs: int = _setting(TRAINING, "Epochs where no validation decides when to stop.", 200, 1, _MANY)
     class_weight: Literal["auto", "balanced", "none"] = _setting(
         TRAINING, "Let rare classes weigh more; auto does if most labels are of one class.", "auto"
     )
@@ -162,8 +167,12 @@ class TrainConfig(BaseModel):
                 raise ConfigError(
                     f"The model {config.model} has no {key} ({key}={value!r} was given). It takes {', '.join(preset)}."
                 )
-        filled = {"preset": known.default, **preset, **_BATCHES.get(config.batching, {})} | config.values()
-        config = cls(**_with_objective(filled, config))
+        given = {key: value for key, value in given.items() if value is not None}
+        config = cls(**({"preset": known.default, **preset, **_BATCHES.get(config.batching, {})} | given))
+        if config.objective == "supervised":
+            for key in given.keys() & set(CONSISTENT):
+                raise ConfigError(f"{key}={given[key]} has no meaning without --objective consistent.")
+            config = config.model_copy(update=dict.fromkeys(CONSISTENT))
         config._check_protocol()
         config._check_scale()
         return config
@@ -236,20 +245,8 @@ _BATCHES: dict[str | None, dict[str, int]] = {
     "khop": {"batch_size": 64},
 }
 
-# The objective `consistent` if nothing else is said; how much it aligns is decided by the number of labels.
-_CONSISTENT: dict[str, Any] = {"samples": 2, "consistency": 1.0, "ramp": 100, "sharpening": 0.5}
-
-
-def _with_objective(filled: dict[str, Any], given: TrainConfig) -> dict[str, Any]:
-    """The settings of the objective filled in, or left out where it has none."""
-    if filled.setdefault("objective", "supervised") == "consistent":
-        return {**_CONSISTENT, **filled}
-    own = (*_CONSISTENT, "alignment")
-    for key in own:
-        if getattr(given, key) is not None:
-            raise ConfigError(f"{key}={getattr(given, key)} has no meaning without --objective consistent.")
-    return {key: value for key, value in filled.items() if key not in own}
-
+CONSISTENT = ("samples", "consistency", "ramp", "sharpening", "alignment")
+"""The settings of the objective `consistent`."""
 
 # What the paper and PyG call them.
 _CALLED_OTHERWISE = {"K": "rounds", "T": "steps", "lambda": "lam", "hidden_channels": "hidden", "num_layers": "layers"}
@@ -257,6 +254,10 @@ _CALLED_OTHERWISE = {"K": "rounds", "T": "steps", "lambda": "lam", "hidden_chann
 
 def _of_the_paper(name: str) -> Any:
     return field(default_factory=lambda: card("cagat").preset("paper")[name])
+
+
+def _declared_default(name: str) -> Any:
+    return TrainConfig.model_fields[name].default
 
 
 @dataclass(frozen=True)
@@ -267,13 +268,14 @@ class FitOptions:
     weight_decay: float = _of_the_paper("weight_decay")
     epochs: int = _of_the_paper("epochs")
     patience: int = _of_the_paper("patience")
-    fixed_epochs: int = TrainConfig.model_fields["fixed_epochs"].default
-    objective: str = "supervised"
-    samples: int = _CONSISTENT["samples"]
-    consistency: float = _CONSISTENT["consistency"]
-    ramp: int = _CONSISTENT["ramp"]
-    sharpening: float = _CONSISTENT["sharpening"]
-    alignment: float | None = None
+    fixed_epochs: int = _declared_default("fixed_epochs")
+    stopping: str = _declared_default("stopping")
+    objective: str = _declared_default("objective")
+    samples: int = _declared_default("samples")
+    consistency: float = _declared_default("consistency")
+    ramp: int = _declared_default("ramp")
+    sharpening: float = _declared_default("sharpening")
+    alignment: float | None = _declared_default("alignment")
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -359,8 +361,8 @@ def reference_page() -> str:
         lines += ["", f"## {group}", "", "| setting | value | default | meaning |", "|---|---|---|---|"]
         for setting in SETTINGS.values():
             if setting.group == group:
-                default = preset.get(setting.name) if setting.by_preset else setting.default
-                quote = "*" if setting.by_preset else "`"
+                default = preset.get(setting.name, setting.default)
+                quote = "*" if setting.name in preset else "`"
                 shown = "" if default is None else quote + json.dumps(default).strip('"') + quote
                 value = setting.expected.removeprefix("valid ")
                 lines.append(f"| `{setting.name}` | {value} | {shown} | {setting.text} |")

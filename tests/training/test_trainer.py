@@ -37,6 +37,12 @@ def test_early_stopping_keeps_the_first_best_weights_and_counts_patience():
     trainer.finish()
     assert trainer.model.scores.tolist() == weights[1]
 
+    Wandering.losses_left = iter([3.0, 2.0, 2.5, 2.0, 1.0])
+    trainer = Trainer(FullBatch(Wandering(1, 2), (), nodes, nodes), FitOptions(stopping="none", fixed_epochs=3))
+    while not trainer.finished:
+        trainer.run_epoch()
+    assert (trainer.best.number, trainer.best.val_loss) == (3, 2.5)  # Watched, but it does not decide.
+
 
 def test_hooks_run_where_they_say():
     calls = []

@@ -22,7 +22,7 @@ from cagat.experiments.search_splits import labels_and_split, nodes_used
 from cagat.experiments.workers import result_of, worker_pool
 from cagat.files import atomic_write, read_bounded
 from cagat.models import card
-from cagat.settings import SETTINGS, checked
+from cagat.settings import SETTINGS, TRAINING, checked
 from cagat.training import DivergedError, TrainConfig
 from cagat.training.config_file import read_config
 from cagat.training.problem import DEFAULT_LABELS, graph_digest
@@ -260,7 +260,8 @@ def search_space(model: str, path: Path | None = None) -> Space:
         ConfigError: A range is empty or has values that the setting cannot have, or the model has no such setting.
     """
     ranges = read_config(Path(configs.__path__[0]) / "search.yaml" if path is None else path)
-    known = card(model).preset()
+    training = [name for name, setting in SETTINGS.items() if setting.group == TRAINING and not setting.by_preset]
+    known = [*card(model).preset(), *training]
     for key in ranges:
         if path is not None and key not in known:
             raise ConfigError(f"{path}: {model} has no {key!r} to search.{nearest(str(key), known)}")

@@ -113,12 +113,12 @@ _REMEDY = (
 class Trainer:
     """Trains a model epoch by epoch, so that it can be watched, stopped, saved and resumed between any two.
 
-    It keeps the weights of the lowest validation loss; without validation nodes it trains for a fixed number of epochs
-    and keeps the last. It is given the labels of the training and of the validation nodes only, so it cannot read any
-    other.
+    It keeps the weights of the lowest validation loss; without validation nodes, or if they are not to decide, it
+    trains for a fixed number of epochs and keeps the last. It is given the labels of the training and of the validation
+    nodes only, so it cannot read any other.
 
     Attributes:
-        best: The first epoch of the lowest validation loss, or without validation the last, if there was any.
+        best: The epoch whose weights are kept, if there was any.
         optimizer: Adam, or ``None`` for a model with a closed form.
     """
 
@@ -137,15 +137,20 @@ class Trainer:
         """The epoch after which training ends if validation improves no more."""
         if self.model.closed_form:
             return 1
-        if not self.has_validation:
+        if not self.validation_decides:
             return min(self.options.epochs, self.options.fixed_epochs)
         best = 0 if self.best is None else self.best.number
         return min(self.options.epochs, best + self.options.patience)
 
     @property
     def has_validation(self) -> bool:
-        """Whether validation decides when to stop."""
+        """Whether there is anything to validate on."""
         return self.plan.has_validation or self.model.labels_at_the_end
+
+    @property
+    def validation_decides(self) -> bool:
+        """Whether validation picks the epoch whose weights are kept."""
+        return self.has_validation and (self.options.stopping != "none" or self.model.labels_at_the_end)
 
     @property
     def finished(self) -> bool:
@@ -164,10 +169,14 @@ class Trainer:
         val_loss = _finite(found.loss, "validation loss", number) if self.has_validation else math.nan
         epoch = Epoch(number, loss, val_loss, found.accuracy)
         self.history.append(epoch)
-        if self.best is None or not self.has_validation or epoch.val_loss < self.best.val_loss:
+        if self.best is None or self._rank(epoch) < self._rank(self.best):
             self.best = epoch
             self._keep_best()
         return epoch
+
+    def _rank(self, epoch: Epoch) -> float:
+        """The lowest is the best."""
+        return epoch.val_loss if self.validation_decides else -epoch.number
 
     def _validate(self) -> Validation:
         self.model.eval()
@@ -226,10 +235,7 @@ class Trainer:
         self.load_learnt(state)
         self._best_weights = _named(state, "best")
         self.history = [Epoch(number, *values) for number, values in enumerate(state["history"].tolist(), 1)]
-        if self.has_validation:
-            self.best = min(self.history, key=lambda epoch: epoch.val_loss, default=None)
-        else:
-            self.best = self.history[-1] if self.history else None
+        self.best = min(self.history, key=self._rank, default=None)
         random = _named(state, "random")
         torch.set_rng_state(random.pop("cpu"))
         if random:
