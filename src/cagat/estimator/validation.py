@@ -42,7 +42,7 @@ def resolve_parameters(parameters: Mapping[str, Any], *, measured: bool) -> Para
         raise ConfigError(f"n_neighbors must be a whole number of at least 1, but is {count!r:.80}.")
     known = card("cagat")
     preset = known.preset(parameters["preset"])
-    given = {name: parameters[name] for name in preset if parameters[name] is not None}
+    given = {name: value for name in (*preset, "objective") if (value := parameters.get(name)) is not None}
     norm = given.pop("feature_norm", STANDARD if measured else preset["feature_norm"])
     if norm not in (norms := (*SETTINGS["feature_norm"].choices, STANDARD)):
         raise ConfigError(f"feature_norm must be one of {', '.join(norms)}, but is {norm!r:.80}.")

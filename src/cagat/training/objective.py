@@ -102,4 +102,4 @@ def default_alignment(train: Labelled) -> float:
     """Strong where labels are few: with many, the network knows better than that all classes are of one size."""
     counts = torch.bincount(train.classes)
     labels = train.classes.numel() / max(1, int((counts > 0).sum()))
-    return min(1.0, 2.0 / labels)
+    return min(0.6, 2.0 / labels)
