@@ -14,7 +14,7 @@ from cagat.training.config_file import config_text, read_config
 
 def test_without_a_word_the_preset_is_the_one_that_won_on_validation_nodes():
     config = TrainConfig.from_values({})
-    assert (config.dataset, config.model, config.seed, config.preset) == ("cora", "cagat", 0, "tuned")
+    assert (config.dataset, config.model, config.seed, config.preset) == ("cora", "cagat", 0, "best")
     assert (config.alpha, config.lam, config.feature_norm) == (0.92, 0.87, "l2")
     assert config.hyperparameters()["support"] == "full"
 
