@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from cagat import configs
+from cagat.configs import card
 from cagat.errors import ConfigError
 from cagat.nn import CaGATConv
 from cagat.settings import SETTINGS, TrainConfig, checked, reference_page
@@ -15,7 +16,9 @@ from cagat.training.config_file import config_text, read_config
 def test_without_a_word_the_preset_is_the_one_that_won_on_validation_nodes():
     config = TrainConfig.from_values({})
     assert (config.dataset, config.model, config.seed, config.preset) == ("cora", "cagat", 0, "best")
-    assert (config.alpha, config.lam, config.feature_norm) == (0.92, 0.87, "l2")
+    assert config.values().items() >= card("cagat").preset("best").items()
+    assert (config.objective, config.stopping) == ("consistent", "loss")  # A default gives way to the preset.
+    assert TrainConfig.from_values({"objective": "supervised"}).samples is None
     assert config.hyperparameters()["support"] == "full"
 
 
@@ -28,7 +31,7 @@ def test_the_papers_preset_has_its_numbers():
 
 
 def test_a_given_value_wins_over_the_preset():
-    config = TrainConfig.from_values({"alpha": 0.7, "feature-norm": "l1", "lam": None})
+    config = TrainConfig.from_values({"preset": "tuned", "alpha": 0.7, "feature-norm": "l1", "lam": None})
     assert (config.alpha, config.feature_norm, config.lam) == (0.7, "l1", 0.87)
     gat = TrainConfig.from_values({"model": "gat"})
     assert gat.alpha is None
@@ -61,7 +64,7 @@ def test_values_get_the_type_of_their_setting(name, value, found):
         (None, "must give values to keys, but is empty. Pass a dict"),
         ({"K": 3}, "Did you mean rounds"),
         ({"model": "gta"}, "no model 'gta'.*Did you mean gat"),
-        ({"preset": "best"}, "cagat has no preset 'best'.*paper"),
+        ({"preset": "finest"}, "cagat has no preset 'finest'.*paper"),
         ({"model": "gat", "lam": 0.3}, r"gat has no lam \(lam=0.3 was given\). It takes hidden"),
         ({"alpha": 1.5}, "alpha must be a number from 0 to 1, but is 1.5"),
         ({"alpha": "much"}, "alpha must be a number from 0 to 1, but is 'much'"),
