@@ -85,11 +85,19 @@ class TrainConfig(BaseModel):
     heads: int | None = _by_preset(MODEL, "Heads of a hidden layer.", 1, 2**14)
     dropout: float | None = _by_preset(MODEL, "Dropout on the input of each layer.", 0, 1)
     attention_dropout: float | None = _by_preset(MODEL, "Dropout on the attention.", 0, 1)
+    input_dropout: float | None = _by_preset(MODEL, "Dropout on the propagated features (grand).", 0, 1)
+    dropnode: float | None = _by_preset(MODEL, "Share of nodes without features in a training step (grand).", 0, 1)
+    theta: float | None = _by_preset(MODEL, "How far weights are from the identity (gcnii).", 0, 1000)
+    dense_weight_decay: float | None = _by_preset(
+        MODEL, "Weight decay of layers that are not convolutions (gcnii).", 0, 1000
+    )
     decay_biases: bool | None = _by_preset(MODEL, "Apply weight decay to biases, too (gat).")
     neighbours: int | None = _by_preset(MODEL, "Neighbours sampled per node (cvd-pp).", 1, _MANY)
     batch_size: int | None = _by_preset(MODEL, "Training nodes per step (cvd-pp; khop, where it is 64).", 1, _MANY)
 
-    alpha: float | None = _by_preset(CAGAT, "Share of context in the attention; in appnp, of the start.", 0, 1)
+    alpha: float | None = _by_preset(
+        CAGAT, "Share of context in the attention; in appnp and gcnii, of the start.", 0, 1
+    )
     lam: float | None = _by_preset(CAGAT, "Share of the neighbours in a node's output.", 0, 1)
     xi: float | None = _by_preset(CAGAT, "Weight of the affinity of the features.", 0, 1e30)
     rounds: int | None = _by_preset(CAGAT, "Rounds of diffusion, the paper's K.", 0, 10_000)

@@ -19,6 +19,8 @@ _CLASSES = {
     "graphsage": "GraphSAGE",
     "appnp": "APPNP",
     "sgc": "SGC",
+    "gcnii": "GCNII",
+    "grand": "GRAND",
     "dgi": "DGI",
     "cvd-pp": "CVDPP",
     "mlp": "MLP",

@@ -10,6 +10,8 @@ from cagat.models.cvd_pp import CVDPP
 from cagat.models.dgi import DGI
 from cagat.models.gat import GAT, GATv2
 from cagat.models.gcn import GCN, GraphSAGE
+from cagat.models.gcnii import GCNII
+from cagat.models.grand import GRAND
 from cagat.models.labelprop import LabelProp, LabelPropNL
 from cagat.models.mlp import MLP, LogReg
 from cagat.models.node_classifier import Labelled, NodeClassifier
@@ -21,6 +23,8 @@ __all__ = [
     "DGI",
     "GAT",
     "GCN",
+    "GCNII",
+    "GRAND",
     "MLP",
     "SGC",
     "CaGAT",

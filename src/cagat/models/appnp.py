@@ -102,6 +102,7 @@ class PersonalizedPageRank(torch.nn.Module):
     def __init__(self, K: int, alpha: float, dropout: float = 0.0) -> None:
         super().__init__()
         self.K, self.alpha, self.dropout = K, alpha, dropout
+        self.scale = 1 - alpha
 
     def forward(self, z: Tensor, edge_index: Tensor | CSRGraph, edge_weight: Tensor | None = None) -> Tensor:
         """The propagated predictions."""
@@ -111,7 +112,7 @@ class PersonalizedPageRank(torch.nn.Module):
         if self.training and self.dropout > 0:
             dropped = [F.dropout(weights[0], self.dropout) for _ in range(self.K)]
         if self.K > 0 and can_be_compiled(graph, z) and row_layout(1, z.size(1), z.dtype).is_possible:
-            steps = (self.K, self.alpha, graph.pattern, weights, dropped)
+            steps = (self.K, self.scale, self.alpha, graph.pattern, weights, dropped)
             y: Tensor = _Program.apply(z, steps, False)  # type: ignore[no-untyped-call]
             return y
         start = z
@@ -120,7 +121,7 @@ class PersonalizedPageRank(torch.nn.Module):
                 product = spmm(graph.pattern, weights, z)
             else:
                 product = spmm_heads(graph.pattern, dropped[step][:, None], z[:, None, :]).squeeze(1)
-            z = (1 - self.alpha) * product + self.alpha * start
+            z = self.scale * product + self.alpha * start
         return z
 
     def extra_repr(self) -> str:
@@ -140,7 +141,7 @@ class _Program(torch.autograd.Function):
         from cagat.kernels.row_passes import RowPasses, aggregate
 
         ctx.steps, ctx.transpose = steps, transpose
-        K, alpha, pattern, weights, dropped = steps
+        K, scale, alpha, pattern, weights, dropped = steps
         layout = row_layout(1, z.size(1), z.dtype)
         passes = RowPasses(pattern, weights, layout)
         start = layout.rows(z.detach()[:, None, :]).contiguous()
@@ -150,7 +151,7 @@ class _Program(torch.autograd.Function):
         for step in reversed(range(K)) if transpose else range(K):
             add = {"add": start, "scale_add": alpha} if not transpose else {"add": total} if step == 0 else {}
             values = None if dropped is None else dropped[step]
-            aggregate(passes, current, following, values=values, scale=1 - alpha, transpose=transpose, **add)
+            aggregate(passes, current, following, values=values, scale=scale, transpose=transpose, **add)
             if transpose and step > 0:
                 total.add_(following, alpha=alpha)
             current, following, other = following, other, following
