@@ -259,7 +259,7 @@ def test_spaces(tmp_path):
             search_space("cagat", path)
     path.write_text("lr: {low: 1e-4, high: 1e-2, log: true}")  # Words to YAML.
     assert search_space("cagat", path) == {"lr": {"low": 1e-4, "high": 1e-2, "log": True}}
-    path.write_text("stopping: {choices: [none]}\nconsistency: {low: 0, high: 2}")  # In no preset, but of every training.
+    path.write_text("stopping: {choices: [none]}\nconsistency: {low: 0, high: 2}")  # Not the preset's, but training's.
     assert search_space("gcn", path).keys() == {"stopping", "consistency"}
 
 
