@@ -405,9 +405,12 @@ def test_training_and_evaluation_are_one_pass_each(tmp_path, monkeypatch):
 
     forward = CaGAT.forward
     monkeypatch.setattr(CaGAT, "forward", lambda self, *inputs: passes.append(self.training) or forward(self, *inputs))
-    start(tmp_path / "run", epochs=3).train()
+    start(tmp_path / "run", epochs=3, objective="supervised").train()
     # Of every epoch one training pass and one for loss and accuracy together; at the end one for all the files.
     assert passes == [True, False] * 3 + [False]
+    passes.clear()
+    start(tmp_path / "agreeing", epochs=3, objective="consistent", samples=3).train()
+    assert passes == [True, True, True, False] * 3 + [False]
 
 
 def test_a_model_that_labels_at_the_end(tmp_path):

@@ -50,9 +50,9 @@ class CaGATClassifier(
         feature_norm: How X is scaled: rows by `"l1"`, `"l2"`, `"binary"`, columns by `"standard"`, or `"none"`. None
             means `"standard"` if X is dense, not encoded, and there is no graph, and else the preset's value.
         validation_fraction: `"auto"` trains on all labelled nodes. When to stop then comes from cross-fitting if
-            classes have at least 5 labels (the median), and else it is after `epochs` epochs but at most 200. A number
-            is how much of every class is held out to decide when to stop. With 0, or (with a warning) if that is fewer
-            nodes than classes, it is as with `"auto"` and few labels.
+            classes have at least 5 labels (the median), and else it is after `epochs` epochs, but at most the preset's
+            `fixed_epochs`. A number is how much of every class is held out to decide when to stop. With 0, or (with a
+            warning) if that is fewer nodes than classes, it is as with `"auto"` and few labels.
         n_neighbors: How many neighbours a row is joined to if there is no graph.
         preset: The published configuration that gives what is None; None for the default one.
         random_state: A seed, for results that can be repeated.
