@@ -75,7 +75,9 @@ def test_json_is_the_only_line_of_standard_output(tmp_path):
 
 def test_a_flag_wins_over_the_file_and_the_file_over_the_preset(tmp_path):
     (tmp_path / "c.yaml").write_text(f"dataset: {GRAPH}\nlabels: 5\nval-labels: 5\nepochs: 9\nlam: 0.9\nout: here\n")
-    done = cagat("train", "--config", "c.yaml", "--preset", "tuned", "--epochs", 1, "--no-feedback", "--json", cwd=tmp_path)
+    done = cagat(
+        "train", "--config", "c.yaml", "--preset", "tuned", "--epochs", 1, "--no-feedback", "--json", cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr
     written = yaml.safe_load((tmp_path / "here" / "config.yaml").read_text())
     assert (written["epochs"], written["lam"], written["alpha"], written["feedback"]) == (1, 0.9, 0.92, False)
