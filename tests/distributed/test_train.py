@@ -20,7 +20,7 @@ def metrics(run: Path) -> list[dict]:
 def alone(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("alone") / "run"
     values = {"dataset": GRAPH, "labels": 5, "val_labels": 5, "hidden": 4, "heads": 2, "epochs": 6, "threads": 1}
-    Run.start(TrainConfig.from_values(values), path).train()
+    Run.start(TrainConfig.from_values(values | {"baselines": False}), path).train()
     return path
 
 
@@ -28,7 +28,7 @@ def alone(tmp_path_factory) -> Path:
 def shared(tmp_path_factory) -> Path:
     """Two processes, three epochs, then resumed for three more."""
     path = tmp_path_factory.mktemp("shared") / "run"
-    printed = torchrun(2, *SMALL, "--epochs", 3, "--parallel", "graph", "--out", path, "--json")
+    printed = torchrun(2, *SMALL, "--epochs", 3, "--no-baselines", "--parallel", "graph", "--out", path, "--json")
     assert json.loads(printed)["epochs"] == 3
     printed = torchrun(2, "-m", "cagat", "train", "--resume", path, "--epochs", 6, "--json")
     assert json.loads(printed)["epochs"] == 6  # One line: the first process prints, the others do not.

@@ -1,27 +1,29 @@
 """Processes that die, without torchrun's help: on several machines nobody else would tell."""
 
+import multiprocessing
 import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 import time
+from pathlib import Path
 
 import pytest
+import torch
 
-from distributed.torchrun import ENVIRONMENT
-
-# Works with the others without end, and gives them up sooner than in earnest.
-PROGRAM = """
-import sys, torch
 from cagat.distributed import World, watch
-watch.SILENCE = 6.0
-with World.joined() as world:
-    print("ready", flush=True)
-    while True:
-        world.sum(torch.ones(1))
-"""
+
+
+def work(place: dict[str, str], said: Path, ready) -> None:
+    """Work with the others without end, and give them up sooner than in earnest."""
+    os.environ.update(place)
+    os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT), 2)
+    torch.set_num_threads(1)
+    watch.SILENCE = 6.0
+    with World.joined() as world:
+        ready.set()
+        while True:
+            world.sum(torch.ones(1))
 
 
 def free_port() -> int:
@@ -31,25 +33,21 @@ def free_port() -> int:
 
 
 @pytest.fixture
-def processes(request):
-    size = request.param
-    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(size)}
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", PROGRAM],
-            env={**ENVIRONMENT, **place, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(size)
-    ]
-    for process in started:
-        assert process.stdout.readline() == "ready\n", process.stderr.read()
+def processes(request, tmp_path):
+    """Processes that are forked from one that has all modules, but no threads; what they say is in files by rank."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["cagat.training"])
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(request.param)}
+    started, ready = [], [context.Event() for _ in range(request.param)]
+    for rank, event in enumerate(ready):
+        environment = {**place, "RANK": str(rank), "LOCAL_RANK": str(rank)}
+        started.append(context.Process(target=work, args=(environment, tmp_path / str(rank), event)))
+        started[-1].start()
+    assert all(event.wait(60) for event in ready)
     yield started
     for process in started:
         process.kill()
-        process.wait()
+        process.join()
 
 
 @pytest.mark.parametrize(
@@ -63,15 +61,16 @@ def processes(request):
     ],
     indirect=["processes"],
 )
-def test_a_rank_that_dies_or_hangs_ends_all_with_its_name(processes, victim, number, told):
+def test_a_rank_that_dies_or_hangs_ends_all_with_its_name(processes, victim, number, told, tmp_path):
     pid = processes[victim].pid
     os.kill(pid, number)
     struck = time.monotonic()
     for rank, process in enumerate(processes):
         if rank == victim:
             continue
-        _, message = process.communicate(timeout=max(0.1, 30 - (time.monotonic() - struck)))
-        assert process.returncode == 1
+        process.join(timeout=max(0.1, 30 - (time.monotonic() - struck)))
+        message = (tmp_path / str(rank)).read_text()
+        assert process.exitcode == 1, message
         assert re.search(told.format(pid), message), message
         assert f"Rank {rank} stops, too" in message
     assert time.monotonic() - struck < 30

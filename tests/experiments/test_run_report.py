@@ -27,7 +27,14 @@ def runs(tmp_path_factory):
     }
     for name, changes in variants.items():
         for seed in (0, 1):
-            values = {"dataset": GRAPH, "labels": 5, "val_labels": 5, "threads": 1, "seed": seed} | changes
+            values = {
+                "dataset": GRAPH,
+                "labels": 5,
+                "val_labels": 5,
+                "threads": 1,
+                "seed": seed,
+                "baselines": False,
+            } | changes
             out = folder / f"{name}{seed}"
             found[name, seed] = (out, Run.start(TrainConfig.from_values(values), out).train())
     return found
@@ -66,7 +73,7 @@ def test_other_test_nodes_are_not_paired(tmp_path):
         for seed in (0, 1):
             values = {"dataset": GRAPH, "model": "logreg", "labels": 5, "val_labels": val_labels, "seed": seed}
             found.append(tmp_path / f"{val_labels}-{seed}")
-            Run.start(TrainConfig.from_values(values | {"threads": 1}), found[-1]).train()
+            Run.start(TrainConfig.from_values(values | {"threads": 1, "baselines": False}), found[-1]).train()
     write_run_report(found, tmp_path / "r", "c")
     text = (tmp_path / "r.md").read_text()
     assert "There is nothing to compare" in text

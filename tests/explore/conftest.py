@@ -34,7 +34,14 @@ def write_graph(folder: Path) -> Path:
 
 
 def trained(folder: Path, graph: Path, **changes) -> TrainedRun:
-    values = {"dataset": str(graph), "labels": 5, "val_labels": 3, "epochs": 5, "threads": 1} | changes
+    values = {
+        "dataset": str(graph),
+        "labels": 5,
+        "val_labels": 3,
+        "epochs": 5,
+        "threads": 1,
+        "baselines": False,
+    } | changes
     values = {key: value for key, value in values.items() if value is not None}
     Run.start(TrainConfig.from_values(values), folder).train()
     return TrainedRun(folder)

@@ -1,8 +1,5 @@
 import itertools
 import multiprocessing
-import os
-import shutil
-import subprocess
 import sys
 import threading
 
@@ -11,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-import cagat
 from cagat import CSRGraph
 from cagat.kernels import edge_diffusion, edge_softmax, sddmm_heads, spmm, spmm_heads
 from cagat.kernels.threads import RowThreads, torch_threads
@@ -158,69 +154,6 @@ def test_an_error_in_another_thread_is_raised_here():
 
     with pytest.raises(MemoryError, match="not here"):
         RowThreads().run(kernel, np.arange(1001), (), width=10_000, threads=2)
-
-
-SPMM = """
-import torch
-from cagat import CSRGraph
-from cagat.kernels import spmm
-graph = CSRGraph.from_edge_index(torch.tensor([[0], [1]]), 2)
-print(spmm(graph.pattern, graph.transition("row", torch.float32), torch.ones(2, 3)).sum().item())
-"""
-
-
-def test_a_cache_directory_that_cannot_be_written_is_no_error(tmp_path):
-    # A copy of the package where no file can be made: its __pycache__ and the user's cache directory are files.
-    package = tmp_path / "cagat"
-    shutil.copytree(cagat.__path__[0], package, ignore=shutil.ignore_patterns("__pycache__"))
-    (package / "kernels" / "__pycache__").write_text("in the way")
-    (tmp_path / "blocked").write_text("in the way")
-    environment = {
-        "PYTHONPATH": str(tmp_path),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "HOME": str(tmp_path / "blocked"),
-        "XDG_CACHE_HOME": str(tmp_path / "blocked"),
-        "PATH": "",
-    }
-    done = subprocess.run([sys.executable, "-c", SPMM], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "6.0"
-
-
-def test_compiled_code_is_kept_on_disk(tmp_path):
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", SPMM], env=environment, check=True, capture_output=True)
-    kept = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nbc")}
-    assert kept
-    subprocess.run([sys.executable, "-c", SPMM], env=environment, check=True, capture_output=True)
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.nbc")} == kept
-
-
-FULL_DISK = """
-import resource
-resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
-import signal
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit on file sizes")
-def test_a_disk_that_is_full_is_no_error(tmp_path):
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    code = FULL_DISK + SPMM
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "6.0"
-
-
-def test_broken_kept_code_is_no_error(tmp_path):
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", SPMM], env=environment, check=True, capture_output=True)
-    for index in tmp_path.rglob("*.nbi"):
-        index.write_bytes(b"")
-    done = subprocess.run([sys.executable, "-c", SPMM], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "6.0"
 
 
 @pytest.mark.parametrize("backend", ["threading", "loky", "multiprocessing"])

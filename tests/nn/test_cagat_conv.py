@@ -330,7 +330,7 @@ class TestInputs:
         assert_close(out.float(), self.expected, rtol=0.1, atol=0.1)
 
     def test_second_gradients(self):
-        conv = CaGATConv(2, 2, 2, K=1, T=1).double()
+        conv = CaGATConv(2, 3, 2, K=1, T=1).double()
         x = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
         edge_index = torch.tensor([[0, 1, 2, 3, 0], [1, 2, 3, 0, 2]])
         assert torch.autograd.gradgradcheck(lambda features: conv(features, edge_index), (x,))
@@ -351,7 +351,7 @@ import torch
 from pathlib import Path
 from cagat import CaGATConv
 torch.manual_seed(0)
-conv = CaGATConv(16, 8, 2)
+conv = CaGATConv(16, 4, 2)
 x, edge_index = torch.randn(60_000, 16, requires_grad=True), torch.randint(0, 60_000, (2, 240_000))
 conv(x, edge_index).square().mean().backward()
 rows = conv.attention(x, edge_index, nodes=[5, 59_999])

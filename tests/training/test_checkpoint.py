@@ -18,7 +18,7 @@ from cagat.training.run_directory import RunError
 GRAPH = "synthetic:nodes=60,degree=4,classes=3,features=8,seed=0"
 SMALL = {
     "dataset": GRAPH, "labels": 5, "val_labels": 5, "hidden": 4, "heads": 2, "epochs": 4, "threads": 1,
-    "preset": "paper",
+    "preset": "paper", "baselines": False,
 }  # fmt: skip
 COMPARED = ("model.safetensors", "metrics.jsonl", "predictions.csv", "config.yaml")
 

@@ -8,7 +8,9 @@ from cagat.training import Run, TrainConfig
 from cagat.training.make_trainer import choose_plan
 
 GRAPH = "synthetic:nodes=90,degree=4,classes=3,features=8,seed=0"
-SMALL = {"dataset": GRAPH, "labels": 5, "val_labels": 5, "hidden": 4, "threads": 1, "epochs": 4}
+SMALL = {
+    "dataset": GRAPH, "labels": 5, "val_labels": 5, "hidden": 4, "threads": 1, "epochs": 4, "baselines": False
+}  # fmt: skip
 
 
 def plan(world=None, **values):

@@ -101,7 +101,15 @@ def test_a_graph_without_features_is_trained_and_new_nodes_are_labelled(tmp_path
     labels = "".join(f"{node},{int(label)}\n" for node, label in enumerate(karate.y))
     (folder / "nodes.csv").write_text("id,label\n" + labels)
     config = TrainConfig.from_values(
-        {"dataset": str(folder), "labels": 3, "val_labels": 3, "epochs": 20, "threads": 1, "model": "gcn"}
+        {
+            "dataset": str(folder),
+            "labels": 3,
+            "val_labels": 3,
+            "epochs": 20,
+            "threads": 1,
+            "model": "gcn",
+            "baselines": False,
+        }
     )
     Run.start(config, tmp_path / "run").train()
     trained = TrainedRun(tmp_path / "run")

@@ -16,7 +16,10 @@ from cagat.training import DivergedError, Run, TrainConfig, TrainedRun
 from cagat.training.run_directory import RunDirectory, RunError
 
 GRAPH = "synthetic:nodes=90,degree=4,classes=3,features=8,seed=0"
-SMALL = {"dataset": GRAPH, "labels": 5, "val_labels": 5, "hidden": 4, "heads": 2, "epochs": 12, "threads": 1}
+SMALL = {
+    "dataset": GRAPH, "labels": 5, "val_labels": 5, "hidden": 4, "heads": 2, "epochs": 12, "threads": 1,
+    "baselines": False,
+}  # fmt: skip
 COMPARED = ("model.safetensors", "metrics.jsonl", "predictions.csv", "config.yaml")
 
 

@@ -24,6 +24,8 @@ RECOMPUTE_ABOVE = total_memory() // 6
 
 # A smaller coefficient is taken for this one: its gradient is divided by it.
 _SMALLEST = 1e-20
+# Tensors in the memory begin at multiples of so many numbers: with a line of the cache.
+_ALIGNED = 16
 # Small matrices are summed over blocks of rows, at most so many, of at least so many rows.
 _GRAM_BLOCKS, _GRAM_HEIGHT = 64, 256
 
@@ -141,9 +143,11 @@ class Plan(NamedTuple):
 
     def memory(self) -> Tensor:
         """Room for what is kept."""
-        memory, end = self._scratch(self.kept_elements), 0
-        for length in map(math.prod, self._sizes):
-            memory[end + length : end + _padded(length)] = 0  # Between the tensors: it is an output of an operator.
+        lengths = [math.prod(size) for size in self._sizes]
+        memory, end = self._scratch(sum(map(_padded, lengths))), 0
+        for length in lengths:
+            if length % _ALIGNED:  # Between the tensors: it is an output of an operator.
+                memory[end + length : end + _padded(length)] = 0
             end += _padded(length)
         return memory
 
@@ -222,7 +226,8 @@ class Plan(NamedTuple):
             grams=grams,
             blocks=passes.address(self._gram_blocks()),
         )
-        scales = passes.scales(1.0, alpha, 1 - alpha, xi, lam, 1 - lam, lam * alpha, lam * (1 - alpha), lam * xi)
+        one = np.ones_like(lam)
+        scales = passes.scales(one, alpha, 1 - alpha, xi, lam, 1 - lam, lam * alpha, lam * (1 - alpha), lam * xi)
         return (*common, *scales)
 
     @property
@@ -322,7 +327,7 @@ class Plan(NamedTuple):
 
 
 def _padded(length: int) -> int:
-    return length + -length % 16
+    return length + -length % _ALIGNED
 
 
 class AttentionWeights(NamedTuple):

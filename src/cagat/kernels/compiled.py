@@ -1,7 +1,9 @@
 """Compiling loops, once for all processes where that is possible.
 
 numba keeps machine code until the file of the loop itself changes. Our loops also call what stands in other files of
-this package, so the name under which code is kept holds a hash of them all.
+this package, so the name under which code is kept holds a hash of them all. It also holds the constants that code is
+made for: numba numbers the variants of one name, and two processes that compile different ones at the same time would
+give both the same number, and load each other's.
 """
 
 import contextlib
@@ -9,15 +11,20 @@ import ctypes
 import functools
 import hashlib
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+import filelock
 import numba
+from numba.core.caching import FunctionCache
 
 # What is raised if kept code cannot be written (no directory, a full disk) or read (a broken file).
 _NOT_KEPT = (RuntimeError, OSError, EOFError, pickle.UnpicklingError)
+
+# The longest that a process waits, in seconds, for another one that compiles the same; then it compiles, too.
+_LONGEST_WAIT = 60
 
 CFunction = Callable[[int], None]
 """A function that C can call, too, and that takes an address; while it runs, it does not hold the GIL."""
@@ -37,13 +44,15 @@ def source_hash(package: Path = Path(__file__).parent) -> str:
 
 
 def _named_by_sources(function: Callable[..., None]) -> Callable[..., None]:
-    """A copy of a function under whose name numba keeps code for as long as no source changes."""
+    """A copy of a function under whose name numba keeps code for its constants, for as long as no source changes."""
     assert isinstance(function, FunctionType)
     copy = FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
     )
     copy.__module__ = function.__module__
-    copy.__qualname__ = f"{function.__qualname__}-{source_hash()}"
+    held = [cell.cell_contents for cell in function.__closure__ or ()]
+    constants = [getattr(value, "__name__", str(value)) for value in held if isinstance(value, int | type)]
+    copy.__qualname__ = "-".join([function.__qualname__, source_hash(), *constants])
     return copy
 
 
@@ -74,9 +83,21 @@ def compiled_for_c(function: Callable[[Any], None]) -> CFunction:
     """Compile a function that takes an address, at once, and keep its machine code if that is possible."""
     signature, function = numba.types.void(numba.types.voidptr), _named_by_sources(function)
     try:
-        code = numba.cfunc(signature, cache=True)(function)
+        with _one_at_a_time(function):
+            code = numba.cfunc(signature, cache=True)(function)
     except _NOT_KEPT:
         code = numba.cfunc(signature)(function)
     callable_from_python = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(int(code.address or 0))
     callable_from_python.code = code  # type: ignore[attr-defined]  # It must live as long.
     return callable_from_python
+
+
+@contextlib.contextmanager
+def _one_at_a_time(function: Callable[..., None]) -> Iterator[None]:
+    """Let one process compile a function, and the others, which wait here, load what it has kept."""
+    cache = FunctionCache(function)  # type: ignore[no-untyped-call]
+    path = Path(cache.cache_path, f"{function.__qualname__}.lock".replace("<locals>", "locals"))
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError, NotImplementedError):  # Nor can every disk lock: then all of them compile.
+            stack.enter_context(filelock.FileLock(path, timeout=_LONGEST_WAIT))
+        yield

@@ -104,10 +104,9 @@ class RowPasses:
         return tensor.data_ptr()
 
     def scales(self, *coefficients: float | NDArray[Any]) -> list[int]:
-        """The addresses of vectors of heads."""
+        """The addresses of vectors of heads, given as such or all as numbers."""
         vectors = np.zeros((len(coefficients), self.layout.padded_heads), dtype=_NUMPY_TYPES[self.layout.dtype])
-        for vector, coefficient in zip(vectors, coefficients, strict=True):
-            vector[: self.layout.heads] = coefficient
+        vectors[:, : self.layout.heads] = np.array(coefficients).reshape(len(coefficients), -1)
         self._kept.append(vectors)
         first, step = vectors.ctypes.data, vectors.strides[0]
         return [first + number * step for number in range(len(vectors))]

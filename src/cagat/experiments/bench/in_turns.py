@@ -94,7 +94,8 @@ def _in_turns(
         edges = Path(directory) / "edges.npy"
         np.save(edges, prepared.edge_index.numpy())
         arguments = [str(edges), json.dumps([x.size(0), threads, *layer])]
-        with _Worker("cagat", sys.executable, _CAGAT, _SOURCE, arguments) as one, theirs(arguments) as other:
+        # Theirs comes first: it may not be there.
+        with theirs(arguments) as other, _Worker("cagat", sys.executable, _CAGAT, _SOURCE, arguments) as one:
             for turn in range(turns):
                 for place in (0, 1) if turn % 2 else (1, 0):
                     times[place].append(statistics.median((one, other)[place].times(steps)))
