@@ -2,6 +2,7 @@ import sys
 
 import pytest
 
+from cagat import data
 from cagat.cli import main
 from cagat.cli.reproduce import repeated_options
 from cagat.experiments.experiment import Row
@@ -15,6 +16,35 @@ def test_lists_after_an_option():
     # An option without a value, and a number below zero, are for the parser to refuse.
     for line in (["table1", "--methods"], ["--methods", "--splits", "1"], ["--labels", "-1"]):
         assert repeated_options(line) == line
+
+
+def test_graphs_that_are_not_there_are_named_and_paths_kept_out_of_the_tables(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(Job, "run", lambda job, data_dir: {"test_accuracy": 0.5, "seconds": 1})
+    # Where a worker is a process, it does not know what was changed here.
+    monkeypatch.setattr("cagat.experiments.workers.work_through", lambda store, jobs, *_: store.work(jobs, None))
+    graph, out = tmp_path / "twitch.npz", tmp_path / "out"
+    data.save(data.load("synthetic:nodes=60,degree=4,classes=3,features=8,seed=0"), graph)
+
+    def reproduce(*datasets):
+        command = ["cagat", "reproduce", "own-labels", "--splits", "1", "--out", str(out), "--datasets", *datasets]
+        monkeypatch.setattr(sys, "argv", command)
+        with pytest.raises(SystemExit) as end:
+            main()
+        return end.value.code, capsys.readouterr().err
+
+    code, said = reproduce("karate", str(graph), "lastfm")
+    assert code == 0
+    assert "lastfm is no part of cagat, so nothing is run on it here. Give its path" in said
+    assert "twitch is no part" not in said
+    for path in out.glob("own_labels.*"):
+        assert str(graph).encode() not in path.read_bytes(), path
+    assert "twitch" in (out / "own_labels.csv").read_text()
+    before = (out / "own_labels.csv").read_text()
+    reproduce("karate", "twitch")
+    assert (out / "own_labels.csv").read_text() == before, "what is recorded stays in the table"
+    code, said = reproduce("coar")
+    assert code != 0
+    assert "There is no data set and no file called 'coar'" in said
 
 
 def test_the_command_does_nothing_twice(tmp_path, monkeypatch, capsys):

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import fields
 from pathlib import Path
 from typing import NamedTuple
 
@@ -251,6 +252,26 @@ def test_resume_takes_no_other_configuration(run):
     assert "may change, not --lr" in done.stderr
     # What is given as it is anyway is no change.
     assert cagat("train", "--resume", run, "--seed", 0, "--no-tensorboard").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("found", "warning"),
+    [
+        ({"class_weight": "none"}, "no better than if every node got the most frequent class"),
+        ({"class_weight": "balanced"}, None),
+        ({"class_weight": "balanced", "balanced_accuracy": 0.5}, "balanced accuracy is no better"),
+        ({"class_weight": "none", "estimated_accuracy": 0.95, "accuracy_without_graph": 0.96}, "graph does not help"),
+    ],
+)
+def test_what_a_model_is_warned_of(found, warning):
+    from cagat.cli.training_display import _warnings
+    from cagat.training import RunResult
+
+    # Worse than the most frequent class in plain accuracy, which class weights give up for the rare one.
+    values = {field.name: None for field in fields(RunResult)} | {"classes": 2, "classes_predicted": 2}
+    values |= {"estimated_accuracy": 0.8, "majority_rate": 0.9, "balanced_accuracy": 0.75}
+    warnings = _warnings(RunResult(**values | found))
+    assert warnings == [] if warning is None else warning in warnings[0]
 
 
 def test_the_line_of_a_terminal_of_80_columns(monkeypatch):

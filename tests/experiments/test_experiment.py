@@ -103,4 +103,4 @@ def test_what_is_committed_is_recognised(name):
     """So that a rerun of a finished experiment does nothing: neither names nor settings of old records may change."""
     experiment = EXPERIMENTS[name]()
     store = JobStore(Path(__file__).parents[2] / "results", experiment.name)
-    assert [job for job in experiment.jobs() if store.records.get(job.asked) is None] == []
+    assert [job for job in experiment.runnable_jobs() if store.records.get(job.asked) is None] == []

@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from cagat.errors import CagatError
+from cagat import data
+from cagat.errors import CagatError, DatasetError
 from cagat.experiments.experiment import Experiment, Row
-from cagat.experiments.jobs import Job, JobStore, Task
+from cagat.experiments.jobs import Job, JobStore, Task, cached_graph
 from cagat.experiments.records import digest
 from cagat.experiments.summary import table_cells
+from cagat.experiments.tables import csv_table, readable_tables
 
 GRAPH = "synthetic:nodes=150,degree=4,classes=3,features=8,seed=0"
 SHORT = (("epochs", 3), ("hidden", 2), ("heads", 1))
@@ -54,6 +56,57 @@ def test_a_change_of_what_no_preset_has_is_another_run(tmp_path, fake_runs):
     for number, job in enumerate(jobs):
         JobStore(tmp_path, f"experiment{number}").work([job], None)
     assert fake_runs == jobs
+
+
+def own_graph(path, seed=0):
+    data.save(data.load(f"synthetic:nodes=60,degree=4,classes=3,features=8,seed={seed}"), path)
+    return str(path)
+
+
+def test_a_graph_of_ones_own_is_known_by_name_and_content(tmp_path, fake_runs):
+    (tmp_path / "elsewhere").mkdir()
+    paths = [own_graph(tmp_path / "mine.npz"), own_graph(tmp_path / "elsewhere" / "mine.npz"), "mine"]
+    first, moved, absent = (Job("cagat", "paper", Task(path, 5, 0)) for path in paths)
+    assert first.asked == moved.asked
+    assert first.asked["dataset"] == "mine"
+    assert str(tmp_path) not in json.dumps(first.asked)
+    store = JobStore(tmp_path / "results", "small")
+    store.work([first, moved], None)
+    assert fake_runs == [first]
+    # Tables can be made without the file, but nothing can be run.
+    assert store.found(absent) == store.found(first)
+    assert (first.can_run, absent.can_run) == (True, False)
+    other = Job("cagat", "paper", Task(own_graph(tmp_path / "elsewhere" / "mine.npz", seed=1), 5, 0))
+    cached_graph.cache_clear()
+    assert store.found(other) is None
+
+
+def test_labels_of_a_small_graph_are_enough_if_few_validate(tmp_path):
+    path = own_graph(tmp_path / "mine.npz")
+    Job("cagat", "paper", Task(path, 3, 0), (("val_labels", 0),)).require_drawable_split(None)
+    with pytest.raises(DatasetError, match=r"--labels 5: Class .* too few for"):
+        Job(
+            "cagat", "paper", Task("synthetic:nodes=60,degree=4,classes=3,features=8,seed=0", 5, 0)
+        ).require_drawable_split(None)
+
+
+def test_a_row_may_train_on_fewer_labels_than_the_table_is_about(tmp_path):
+    rows = (Row("cagat", "paper", SHORT), Row("cagat", "paper", (*SHORT, ("val_labels", 1)), "held out", 2, False))
+    experiment = Experiment("small", "A small one", rows, (own_graph(tmp_path / "mine.npz"),), (3,), splits=1)
+    experiment = replace(experiment, calibration=True)
+    store = JobStore(tmp_path, "small")
+    store.work(experiment.jobs(), None)
+    assert [job.task.labels for job in experiment.jobs()] == [3, 2]
+    all_train, held_out = table_cells(experiment, store)
+    assert held_out.place == all_train.place == ("mine", 3)
+    found = [store.found(job) for job in experiment.jobs()]
+    assert all_train.calibration_errors == {0: 100 * found[0]["calibration_error"]}
+    assert held_out.calibration_errors == {0: 100 * found[1]["uncalibrated_error"]}
+    (table,) = readable_tables(experiment, [all_train, held_out])
+    assert [line[1] for line in table.rows] == [rows[0].name, "calibration error", "held out", "calibration error"]
+    line = csv_table(experiment, [held_out]).splitlines()[1]
+    assert line.startswith("cagat,paper,held out,")
+    assert f"{held_out.calibration_error:.4f}" in line
 
 
 def _work_for(directory, experiment, done):

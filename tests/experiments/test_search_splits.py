@@ -53,7 +53,7 @@ def test_a_split_is_a_function_of_its_seed():
 def test_what_is_done_with_the_nodes_is_told():
     assert nodes_used(graph_with([20, 1]), None, None, 2) == (
         "mine: 16 nodes train and 5 validate in each of 2 splits, drawn from 21 labelled nodes, which all take part. "
-        "Classes with too few nodes give what they have: 'c1'."
+        "Smaller classes give what they have: 'c1'."
     )
     assert nodes_used(graph_with([20, 20]), 5, 5, 2) == (
         "mine: 10 nodes train and 10 validate in each of 2 splits, drawn from 40 labelled nodes; the other 20 are left "

@@ -100,7 +100,7 @@ def test_no_test_label_is_read(monkeypatch):
     values, task = {"epochs": 4}, scoring.Task(GRAPH, 5, 100)
     scoring.cached_graph.cache_clear()
     expected = scoring.validation_scores(values, task, None)
-    graph = scoring.cached_graph(GRAPH, None)
+    graph = scoring.cached_graph(GRAPH, None, ())
     split = data.split(graph.y, 5, 20, 100)
     monkeypatch.setattr(data, "split", lambda *arguments, **rest: split)
     graph.y[split.test] = (graph.y[split.test] + 1) % 3
@@ -180,6 +180,30 @@ def test_of_ones_own_graph_all_labelled_nodes_take_part(tmp_path, nodes_seen):
         Search.open(options(tmp_path / "more", **chosen))
 
 
+def test_columns_and_class_weights_are_passed_on(tmp_path, monkeypatch):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "edges.csv").write_text("from,to\n" + "".join(f"n{i},n{(i + 1) % 40}\n" for i in range(40)))
+    rows = "".join(f"n{i},{i % 7},{'rare' if i % 5 == 0 else 'common'}\n" for i in range(40))
+    (folder / "labels.csv").write_text("who,number,kind\n" + rows)
+    given = {"source": "from", "target": "to", "node": "who", "label": "kind"}
+    weights, fit = [], scoring.fit
+
+    def noting(model, inputs, train, *rest):
+        weights.append(train.class_weight)
+        return fit(model, inputs, train, *rest)
+
+    monkeypatch.setattr(scoring, "fit", noting)
+    chosen = {"datasets": (str(folder),), "labels": (None,), "trials": 1, "splits": 1}
+    search = Search.open(options(tmp_path / "out", **chosen, given=given))
+    run(search)
+    run(Search.open(options(tmp_path / "none", **chosen, given=given | {"class_weight": "none"})))
+    assert weights[0][1] == 4 * weights[0][0]
+    assert weights[1] is None
+    write_report(search)
+    assert yaml.safe_load((tmp_path / "out" / "best.yaml").read_text()).items() >= given.items()
+
+
 def test_a_graph_with_a_name_is_searched_by_the_papers_protocol(tmp_path):
     assert {task.labels for task in TuneOptions(tmp_path, datasets=("cora", "pubmed")).tasks()} == {20}
     assert [task.labels for task in TuneOptions(tmp_path, datasets=("cora", "./cora"), splits=1).tasks()] == [20, None]
@@ -213,6 +237,12 @@ def test_an_interrupted_search_ends_as_an_unbroken_one(tmp_path):
 def test_searches_are_not_mixed(found, tmp_path):
     with pytest.raises(ConfigError, match=r"holds a search with splits=2, not 3\. Choose another --out"):
         Search.open(options(found.options.out, splits=3))
+    with pytest.raises(ConfigError, match=r"holds a search with seed=0, not 1\. Choose"):
+        Search.open(options(found.options.out, seed=1))
+    with pytest.raises(ConfigError, match="holds a search with class_weight=auto, not none"):
+        Search.open(options(found.options.out, given={"class_weight": "none"}))
+    with pytest.raises(ConfigError, match="holds a search with finalists=None"):
+        Search.open(options(found.options.out, finalists=found.options.out, trials=1))
     (tmp_path / "fits.jsonl").touch()
     with pytest.raises(ConfigError, match=r"of an earlier version of cagat.*Choose another --out"):
         Search.open(options(tmp_path))

@@ -153,6 +153,15 @@ def test_a_run_of_an_older_version_is_refused_with_the_remedy(run):
             use(run)
 
 
+def test_a_setting_that_an_earlier_version_did_not_have_is_said_to_be_that(run):
+    path = run / "checkpoint.safetensors"
+    tensors, found = read_tensors(path)
+    del found["config"]["class_weight"]
+    write_tensors(path, tensors, found)
+    with pytest.raises(RunError, match=r"class_weight is 'auto' now.*started without it.*an earlier version of cagat"):
+        Run.resume(run).train()
+
+
 def train(path: Path, ready) -> None:
     if (path / "config.yaml").exists():
         run = Run.resume(path)

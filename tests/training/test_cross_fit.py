@@ -78,6 +78,20 @@ def test_an_interrupted_run_resumes_to_the_same_bits(tmp_path, model):
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "cut" / name).read_bytes(), name
 
 
+def test_damaged_predictions_out_of_fold_are_written_anew(tmp_path):
+    Run.start(config(epochs=2, baselines=False), tmp_path / "run").train()
+    path = tmp_path / "run" / "out_of_fold.csv"
+    whole = path.read_bytes()
+    without_the_last_row = b"".join(whole.splitlines(keepends=True)[:-1])
+    for damaged in (b"", whole[: len(whole) // 2], whole.replace(b"label", b"lable", 1), without_the_last_row):
+        path.write_bytes(damaged)
+        Run.resume(tmp_path / "run").train(lambda *_: pytest.fail("an epoch was run"))
+        assert path.read_bytes() == whole
+    path.unlink()
+    Run.resume(tmp_path / "run").train()
+    assert path.read_bytes() == whole
+
+
 def test_the_default_for_a_graph_of_ones_own(tmp_path, caplog):
     graph = str(own_graph(tmp_path / "graph"))
     caplog.set_level("INFO")

@@ -2,8 +2,6 @@
 
 import shlex
 import sys
-from collections.abc import Iterable
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,7 +23,7 @@ MOST_JOBS = 1024
 def reproduce(
     what: Annotated[str, typer.Argument(help=f"{', '.join(WHAT)}, all, or status.")],
     out: Annotated[Path, typer.Option(help="The directory of the results.")] = Path("results"),
-    datasets: Annotated[list[str] | None, typer.Option(help="Only these graphs, one or more.")] = None,
+    datasets: Annotated[list[str] | None, typer.Option(help="Only these graphs, by name or path, one or more.")] = None,
     methods: Annotated[list[str] | None, typer.Option(help="Only these models, one or more.")] = None,
     labels: Annotated[
         list[int] | None, typer.Option(min=1, help="Only these numbers of labels per class, one or more.")
@@ -67,25 +65,22 @@ def reproduce(
     parts = [experiment for experiment in parts if experiment.rows]
     place = None if data_dir is None else str(data_dir)
     for experiment in parts:
-        require_drawable_splits(experiment.datasets, experiment.labels, place)
+        require_drawable_splits(experiment, place)
     for experiment in parts:
         _reproduce(experiment, out, jobs, place, deterministic)
 
 
-def require_drawable_splits(datasets: Iterable[str], labels: Iterable[int], data_dir: str | None) -> None:
+def require_drawable_splits(experiment: "Experiment", data_dir: str | None) -> None:
     """Raise unless every graph can be loaded and has enough nodes in each class, before anything is written."""
-    from cagat.data.splits import split
-    from cagat.errors import DatasetError
-    from cagat.experiments.jobs import cached_graph
-    from cagat.training.problem import DEFAULT_LABELS
+    from cagat.experiments.experiment import OWN_GRAPHS
 
-    for name, count in product(datasets, labels):
-        graph = cached_graph(name, data_dir)
-        try:
-            # Which nodes are drawn depends on the seed, but not whether there are enough.
-            split(graph.y, count, DEFAULT_LABELS, class_names=graph.class_names)
-        except DatasetError as error:
-            raise DatasetError(f"{name} with --labels {count}: {error}") from error
+    # Which nodes are drawn depends on the seed, but not whether there are enough.
+    for job in experiment.restricted(splits=1).jobs():
+        if job.can_run or job.task.dataset not in OWN_GRAPHS:
+            job.require_drawable_split(data_dir)
+    for name in dict.fromkeys(job.task.dataset for job in experiment.jobs() if not job.can_run):
+        sentence = "is no part of cagat, so nothing is run on it here. Give its path beside the other graphs."
+        typer.echo(f"{name} {sentence}", err=True)
 
 
 def repeated_options(arguments: list[str]) -> list[str]:
@@ -104,6 +99,7 @@ def repeated_options(arguments: list[str]) -> list[str]:
 def _reproduce(experiment: "Experiment", out: Path, processes: int, data_dir: str | None, deterministic: bool) -> None:
     from rich.progress import BarColumn, MofNCompleteColumn, TimeElapsedColumn
 
+    from cagat.data.loading import graph_name
     from cagat.experiments.figures import draw
     from cagat.experiments.jobs import JobStore
     from cagat.experiments.summary import table_cells
@@ -113,7 +109,7 @@ def _reproduce(experiment: "Experiment", out: Path, processes: int, data_dir: st
 
     with disk_errors(out):
         out.mkdir(parents=True, exist_ok=True)
-    store, all_jobs, interrupted = JobStore(out, experiment.name), experiment.jobs(), False
+    store, all_jobs, interrupted = JobStore(out, experiment.name), experiment.runnable_jobs(), False
     columns = (experiment.name, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), "{task.description}")
     try:
         with progress(*columns, transient=False) as bars:
@@ -126,11 +122,14 @@ def _reproduce(experiment: "Experiment", out: Path, processes: int, data_dir: st
             work_through(store, all_jobs, processes, data_dir, show, deterministic)
     except KeyboardInterrupt:
         interrupted = True
-    command = shlex.join(["cagat", *sys.argv[1:]])
+    # Graphs of one's own by their names: where they lie is nobody's business.
+    paths = {dataset: graph_name(dataset) for dataset in experiment.datasets}
+    command = shlex.join(["cagat", *(paths.get(word, word) for word in sys.argv[1:])])
     cells = table_cells(experiment, store)
     pictures = draw(experiment, cells, store, out)
-    paths = [*write_tables(experiment, cells, out, command, pictures), *pictures]
-    typer.echo("\n".join([f"{experiment.name}: {len(store.records)} runs in {store.records.path}", *map(str, paths)]))
+    written = [*write_tables(experiment, cells, out, command, pictures), *pictures]
+    lines = [f"{experiment.name}: {len(store.records)} runs in {store.records.path}", *map(str, written)]
+    typer.echo("\n".join(lines))
     if interrupted:
         typer.echo("Interrupted. Give the same command again to go on.", err=True)
         raise typer.Exit(130)
@@ -139,7 +138,7 @@ def _reproduce(experiment: "Experiment", out: Path, processes: int, data_dir: st
 def _show_status(experiment: "Experiment", out: Path) -> None:
     from cagat.experiments.jobs import JobStore
 
-    all_jobs = experiment.jobs()
+    all_jobs = experiment.runnable_jobs()
     store = JobStore(out, experiment.name) if out.is_dir() else None
     done = 0 if store is None else sum(store.found(job) is not None for job in all_jobs)
     typer.echo(f"{experiment.name:12} {done:5} of {len(all_jobs)} runs done")

@@ -169,7 +169,11 @@ def _warnings(result: RunResult) -> list[str]:
         return []
     if result.classes_predicted == 1:
         return ["Warning: every node gets the same class. Try --class-weight balanced, or label more nodes."]
-    if result.estimated_accuracy <= result.majority_rate:
+    if result.class_weight == "balanced":
+        # Rare classes weigh more, at the cost of frequent ones; always the same class finds one class of all.
+        if result.classes and result.balanced_accuracy is not None and result.balanced_accuracy <= 1 / result.classes:
+            return ["Warning: the balanced accuracy is no better than if every node got the same class."]
+    elif result.estimated_accuracy <= result.majority_rate:
         return ["Warning: the accuracy is no better than if every node got the most frequent class."]
     alone = result.accuracy_without_graph
     if alone is not None and result.estimated_accuracy <= alone:

@@ -44,6 +44,12 @@ def tune(
         Path | None, typer.Option(help="Try nothing new: judge the best --trials of this earlier search again.")
     ] = None,
     data_dir: Annotated[str | None, _setting("data_dir")] = None,
+    source: Annotated[str | None, _setting("source")] = None,
+    target: Annotated[str | None, _setting("target")] = None,
+    node: Annotated[str | None, _setting("node")] = None,
+    label: Annotated[str | None, _setting("label")] = None,
+    columns: Annotated[str | None, _setting("columns")] = None,
+    class_weight: Annotated[str | None, _setting("class_weight")] = None,
 ) -> None:
     """Search for the configuration with the best mean validation accuracy.
 
@@ -64,6 +70,10 @@ def tune(
     from cagat.experiments.tuning import Search, TuneOptions
     from cagat.training.run_directory import directory_lock
 
+    # A search may go on from another directory.
+    columns = None if columns is None else str(Path(columns).absolute())
+    given = {"source": source, "target": target, "node": node, "label": label, "columns": columns}
+    given["class_weight"] = class_weight
     options = TuneOptions(
         out=out,
         model=model,
@@ -80,6 +90,7 @@ def tune(
         space=space,
         finalists=finalists,
         data_dir=data_dir,
+        given={key: value for key, value in given.items() if value is not None},
     )
     # Before anything is written: whether all graphs can be loaded and have enough labelled nodes.
     for sentence in options.nodes_used():

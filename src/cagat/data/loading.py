@@ -90,6 +90,12 @@ def is_name(name_or_path: str) -> bool:
     return name_or_path.partition(":")[0] in _NAMES
 
 
+def graph_name(name_or_path: str) -> str:
+    """What a graph is called, wherever it lies."""
+    path = Path(name_or_path)
+    return name_or_path if is_name(name_or_path) else path.stem if path.suffix in _FORMATS else path.resolve().name
+
+
 def save(data: "Data", path: str | Path) -> None:
     """Save a graph to a `.safetensors` or `.npz` file, neither of which can hold anything that is executed.
 

@@ -148,6 +148,12 @@ def _draw(
     return Split(*(torch.from_numpy(np.sort(np.concatenate(part))) for part in zip(*parts, strict=True)))
 
 
+def small_classes(names: Sequence[str]) -> str:
+    """A sentence that names classes with fewer nodes than they should give; nothing if there are none."""
+    rest = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f" Smaller classes give what they have: {', '.join(names[:5])}{rest}." if names else ""
+
+
 def split_given(data: "Data", path: str | Path | None = None) -> Split:
     """The split that the user gave: in a file, or with the graph itself.
 

@@ -5,11 +5,15 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
+from cagat.data.loading import graph_name
 from cagat.experiments.jobs import Job, Task
 from cagat.models import card
 from cagat.settings import TrainConfig
 
 GRAPHS = ("cora", "citeseer", "pubmed", "cora_ml")
+
+OWN_GRAPHS = ("twitch", "lastfm")
+"""Graphs as people have them; they are not part of the repository, so that a run needs their paths."""
 
 
 @dataclass(frozen=True)
@@ -19,11 +23,24 @@ class Row:
     method: str
     preset: str
     changes: tuple[tuple[str, Any], ...] = ()
+    title: str = ""  # What it is called instead of its preset and changes.
+    labels: int | None = None  # Those that train, if not all that the table is about.
+    calibrated: bool = True  # Whether its calibration error is that with a temperature.
+
+    @property
+    def name(self) -> str:
+        """What it is called beside its method."""
+        changes = ", ".join(f"{key}={value}" for key, value in self.changes)
+        return self.title or " ".join(filter(None, (self.preset, changes)))
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """All runs of a table or figure: every row on every graph, with every number of labels, on every split."""
+    """All runs of a table or figure: every row on every graph, with every number of labels, on every split.
+
+    Graphs are names, or paths of graphs of one's own, which tables and records call by the name of the file. That name
+    alone, in place of a path, stands for what was recorded of such a graph.
+    """
 
     name: str  # The name of its files.
     title: str
@@ -33,6 +50,7 @@ class Experiment:
     splits: int = 10  # Their seeds are 0, 1, ...
     history: bool = False  # Whether the losses of all epochs are recorded.
     fewer_splits: Mapping[str, int] = field(default_factory=dict)  # For graphs on which a run takes long.
+    calibration: bool = False  # Whether the table tells calibration errors.
 
     def jobs(self) -> list[Job]:
         """All runs, the first split of everything first, so that an interrupted table has no holes."""
@@ -42,13 +60,23 @@ class Experiment:
             if seed in self.seeds(dataset)
         ]
 
+    def runnable_jobs(self) -> list[Job]:
+        """The runs on graphs that are there, or can be had."""
+        return [job for job in self.jobs() if job.can_run]
+
+    @property
+    def graph_names(self) -> list[str]:
+        """What the graphs are called."""
+        return list(map(graph_name, self.datasets))
+
     def job(self, row: Row, task: Task) -> Job:
         """The run of a row on a split of a graph."""
+        task = task if row.labels is None else task._replace(labels=row.labels)
         return Job(row.method, row.preset, task, row.changes, self.history)
 
     def seeds(self, dataset: str) -> range:
         """The seeds of the splits of a graph."""
-        return range(min(self.splits, self.fewer_splits.get(dataset, self.splits)))
+        return range(min(self.splits, self.fewer_splits.get(graph_name(dataset), self.splits)))
 
     def restricted(
         self,
@@ -126,11 +154,21 @@ def few_labels() -> Experiment:
 
 
 def own_labels() -> Experiment:
-    """A table of ours: three labels per class and nothing else; does it pay to keep any of them for validation?"""
+    """A table of ours: three labels per class and nothing else, by this version and as earlier ones used them.
+
+    Earlier versions held labels out: the estimator one of three for validation, the command line one for validation
+    and one for test. They did not calibrate probabilities.
+    """
     fixed = (("val_labels", 0), ("fixed_epochs", TrainConfig.model_fields["fixed_epochs"].default))
-    rows = tuple(Row("cagat", card("cagat").default, changes) for changes in (fixed, (("val_labels", 1),)))
-    title = "Accuracy with few labels, one per class or none of them for validation"
-    return Experiment("own_labels", title, rows, GRAPHS, (1, 2, 3), fewer_splits={"pubmed": 3})
+    held_out, one = (("val_labels", 1),), "1 for validation"
+    rows = (
+        Row("cagat", card("cagat").default, fixed, "this version: 3 labels for training"),
+        Row("cagat", "tuned", held_out, f"earlier estimator: 2 for training, {one}", labels=2, calibrated=False),
+        Row("cagat", "tuned", held_out, f"earlier train: 1 for training, {one}", labels=1, calibrated=False),
+    )
+    title = "Three labels per class and nothing else: accuracy and calibration"
+    fewer = dict.fromkeys(("pubmed", *OWN_GRAPHS), 3)
+    return Experiment("own_labels", title, rows, (*GRAPHS, *OWN_GRAPHS), (3,), fewer_splits=fewer, calibration=True)
 
 
 def noise() -> Experiment:

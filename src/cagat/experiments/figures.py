@@ -69,7 +69,7 @@ def _draw_means(figure: Any, experiment: Experiment, cells: list[TableCell]) -> 
     """The mean of every configuration with its 95 % interval, one panel for each graph and number of labels."""
     places = list(dict.fromkeys(cell.place for cell in cells))
     rows = [row for row in experiment.rows if any(cell.row == row for cell in cells)]
-    names = [" ".join([row.method, row.preset, *(f"{key}={value}" for key, value in row.changes)]) for row in rows]
+    names = [f"{row.method} {row.name}" for row in rows]
     lines = [textwrap.wrap(name, 32) for name in names]
     longest, most = max(len(line) for name in lines for line in name), max(map(len, lines))
     figure.set_size_inches(0.8 + 0.09 * longest + 2.6 * len(places), 1.2 + (0.1 + 0.16 * most) * len(rows))
@@ -108,14 +108,14 @@ def _draw_coefficients(figure: Any, experiment: Experiment, cells: list[TableCel
             axes.errorbar(values, means, yerr=deviations, color=colour, marker="o", capsize=3)
         axes.set(xlabel=key)
     panels[0].set(ylabel="test accuracy, % (± standard deviation)")
-    figure.suptitle(f"CaGAT on {', '.join(experiment.datasets)}, the other coefficients as in the paper")
+    figure.suptitle(f"CaGAT on {', '.join(experiment.graph_names)}, the other coefficients as in the paper")
 
 
 def _draw_over_labels(figure: Any, experiment: Experiment, cells: list[TableCell]) -> None:
-    count = len(experiment.datasets)
+    count = len(experiment.graph_names)
     figure.set_size_inches(4 * count, 4)
     panels = figure.subplots(1, count, squeeze=False)[0]
-    for dataset, axes in zip(experiment.datasets, panels, strict=True):
+    for dataset, axes in zip(experiment.graph_names, panels, strict=True):
         for row, colour in zip(experiment.rows, SERIES, strict=False):
             points = [cell for cell in cells if (cell.row, cell.dataset) == (row, dataset) and cell.accuracies]
             _draw_intervals(axes, [str(cell.labels) for cell in points], points, colour, _label(row))
@@ -125,7 +125,7 @@ def _draw_over_labels(figure: Any, experiment: Experiment, cells: list[TableCell
 
 
 def _draw_over_graphs(figure: Any, experiment: Experiment, cells: list[TableCell]) -> None:
-    graphs = [name for name in experiment.datasets if any(cell.dataset == name for cell in cells)]
+    graphs = [name for name in experiment.graph_names if any(cell.dataset == name for cell in cells)]
     figure.set_size_inches(2 + 0.9 * len(graphs), 5)
     axes = figure.subplots()
     for number, (row, colour) in enumerate(zip(experiment.rows, SERIES, strict=False)):

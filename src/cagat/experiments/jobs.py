@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
@@ -14,17 +14,25 @@ from typing import Any, NamedTuple
 
 import filelock
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
+from cagat.data.columns import ROLES
+from cagat.data.loading import graph_name, is_name
 from cagat.data.splits import Split
-from cagat.errors import CagatError
+from cagat.errors import CagatError, DatasetError
 from cagat.experiments.records import Records, digest
 from cagat.experiments.search_splits import paper_split, search_split
 from cagat.files import disk_errors
 from cagat.models import Labelled, NodeClassifier, card
-from cagat.training import DivergedError, FitResult, TrainConfig, accuracy, fit
+from cagat.training import DivergedError, FitResult, TrainConfig, fit
+from cagat.training.calibration import expected_calibration_error, fit_temperature, predicted_shares
 from cagat.training.compute import computing
-from cagat.training.problem import fresh_model, load_graph
+from cagat.training.problem import class_weight, fresh_model, graph_digest, load_graph
+from cagat.training.trainer import accuracy_of
+
+READING = (*ROLES, "columns")
+"""The settings that say how the tables of a graph are read."""
 
 _HISTORY = ("loss", "val_loss_by_epoch")
 
@@ -48,14 +56,31 @@ class Fitted(NamedTuple):
 
     def scores(self, *parts: str) -> dict[str, Any]:
         """The accuracy on these parts ("val", "test") with the weights of the best epoch, and how the fit went."""
-        best, found = self.result.best, {}
-        with computing(threads=1, deterministic=False):
-            for part in parts:
-                nodes = getattr(self.split, part)
-                if len(nodes):
-                    found[f"{part}_accuracy"] = accuracy(self.model, self.inputs, Labelled(nodes, self.graph.y[nodes]))
+        best, found, logits = self.result.best, {}, self.logits()
+        for part in parts:
+            nodes = getattr(self.split, part)
+            if len(nodes):
+                found[f"{part}_accuracy"] = accuracy_of(logits, Labelled(nodes, self.graph.y[nodes]))
         val_loss = None if math.isnan(best.val_loss) else best.val_loss
         return {**found, "val_loss": val_loss, "epochs": len(self.result.history), "best_epoch": best.number}
+
+    def calibration(self) -> dict[str, float]:
+        """The temperature from the validation nodes, and the calibration error on the test nodes with and without."""
+        logits, (_, val, test) = self.logits().double(), self.split
+        temperature = fit_temperature(logits[val], self.graph.y[val], predicted_shares(logits))
+        errors = [
+            expected_calibration_error((logits[test] / divisor).softmax(dim=1), self.graph.y[test])
+            for divisor in (temperature, 1.0)
+        ]
+        return {"temperature": temperature, "calibration_error": errors[0], "uncalibrated_error": errors[1]}
+
+    @torch.no_grad()
+    def logits(self) -> Tensor:
+        """Of all nodes, with the weights of the best epoch."""
+        self.model.eval()
+        with computing(threads=1, deterministic=False):
+            logits: Tensor = self.model(*self.inputs)
+        return logits
 
 
 def fit_task(
@@ -69,12 +94,14 @@ def fit_task(
     busy core are slower than one.
     """
     config = TrainConfig.from_values({**values, **task._asdict()})
-    graph = cached_graph(task.dataset, data_dir)
+    graph = cached_graph(task.dataset, data_dir, reading(config))
     split = draw(graph, task.labels, config.val_labels, task.seed)
     with computing(threads=1, deterministic=False), torch.random.fork_rng(devices=[]):
         torch.manual_seed(task.seed)
         model, inputs = fresh_model(config, graph, torch.device("cpu"))
         train, val = (Labelled(nodes, graph.y[nodes]) for nodes in (split.train, split.val))
+        weight = class_weight(train.classes, len(graph.class_names), config.class_weight)
+        train = train._replace(class_weight=weight)
         return Fitted(model, inputs, graph, split, fit(model, inputs, train, val, config.fit_options()))
 
 
@@ -83,10 +110,15 @@ def validation_scores(values: dict[str, Any], task: Task, data_dir: str | None) 
     return fit_task(values, task, data_dir, search_split).scores("val")
 
 
+def reading(config: TrainConfig) -> tuple[tuple[str, str], ...]:
+    """What a configuration says of how the tables of its graph are read."""
+    return tuple((key, value) for key, value in config.values().items() if key in READING)
+
+
 @lru_cache(maxsize=4)
-def cached_graph(dataset: str, data_dir: str | None) -> Data:
+def cached_graph(dataset: str, data_dir: str | None, reading: tuple[tuple[str, str], ...]) -> Data:
     """A graph; the last few are kept."""
-    return load_graph(dataset, data_dir)
+    return load_graph(dataset, data_dir, TrainConfig.from_values(dict(reading)))
 
 
 @dataclass(frozen=True)
@@ -113,21 +145,47 @@ class Job:
             "method": self.method,
             "preset": self.preset,
             "changes": dict(self.changes),
-            "dataset": self.task.dataset,
+            "dataset": graph_name(self.task.dataset),
             "labels": self.task.labels,
             "split_seed": self.task.seed,
             "initial_seed": self.task.seed,
             "config": digest({key: config[key] for key in keys}),
         }
+        if self.has_own_graph:
+            graph = cached_graph(self.task.dataset, None, ())
+            asked["graph"] = graph_digest(graph, graph.y)
         return {**asked, "history": True} if self.history else asked
+
+    @property
+    def has_own_graph(self) -> bool:
+        """Whether the graph is a file that is there, and not one of the catalogue."""
+        return not is_name(self.task.dataset) and Path(self.task.dataset).exists()
+
+    @property
+    def can_run(self) -> bool:
+        """Whether the graph is at hand, or can be had."""
+        return is_name(self.task.dataset) or self.has_own_graph
+
+    @property
+    def _draw(self) -> Callable[..., Split]:
+        # The paper's graphs have no small classes, so that one there would be a mistake.
+        return partial(paper_split, keep_small=not is_name(self.task.dataset))
+
+    def require_drawable_split(self, data_dir: str | None) -> None:
+        """Raise a DatasetError unless the graph can be loaded and has enough labelled nodes."""
+        config, graph = TrainConfig.from_values(self.values()), cached_graph(self.task.dataset, data_dir, ())
+        try:
+            self._draw(graph, self.task.labels, config.val_labels, self.task.seed)
+        except DatasetError as error:
+            raise DatasetError(f"{self.task.dataset} with --labels {self.task.labels}: {error}") from error
 
     def run(self, data_dir: str | None) -> dict[str, Any]:
         """Do it: accuracies, epochs, seconds and versions. A loss that diverges is a result, too."""
         started, cpu_started = time.perf_counter(), time.process_time()
         found: dict[str, Any]
         try:
-            fitted = fit_task(self.values(), self.task, data_dir)
-            found = fitted.scores("test", "val")
+            fitted = fit_task(self.values(), self.task, data_dir, self._draw)
+            found = fitted.scores("test", "val") | fitted.calibration()
             if self.history:
                 found["loss"] = [epoch.loss for epoch in fitted.result.history]
                 found["val_loss_by_epoch"] = [epoch.val_loss for epoch in fitted.result.history]
@@ -183,6 +241,10 @@ class JobStore:
             # A run with the losses of all epochs has the accuracy, too.
             for history in {False, bool(asked.get("history"))}:
                 self._done.setdefault((*_work(asked), history), found)
+                # For tables that are made where the file of the graph is not at hand: what was found last.
+                if "graph" in asked:
+                    by_name = (*_work({**asked, "graph": None}), history)
+                    self._done[by_name] = found
         except (KeyError, TypeError):
             sound = False
         if not sound:
@@ -227,4 +289,5 @@ class JobStore:
 
 def _work(asked: Mapping[str, Any]) -> tuple[Any, ...]:
     """What a job computes, however it was asked for: a change to the value that the preset has is none."""
-    return tuple(asked.get(key) for key in ("method", "dataset", "labels", "split_seed", "initial_seed", "config"))
+    keys = ("method", "dataset", "graph", "labels", "split_seed", "initial_seed", "config")
+    return tuple(asked.get(key) for key in keys)

@@ -31,6 +31,7 @@ def write_report(search: Search) -> None:
         "Nodes that took part in any of the splits helped to choose, so an accuracy on them is too high.",
     )
     values: dict[str, Any] = {"model": options.model, "epochs": options.epochs, "patience": options.patience}
+    values |= options.given
     if len(options.datasets) == 1:
         values["dataset"] = options.datasets[0]
     counts = {count for _, count in options.searched()}

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from cagat import data
-from cagat.data.splits import Split
+from cagat.data.splits import Split, small_classes
 from cagat.errors import DatasetError
 from cagat.training.problem import DEFAULT_LABELS
 
@@ -16,10 +16,10 @@ VAL_SHARE = 0.25
 """How much of every class validates if nobody says how many nodes shall."""
 
 
-def paper_split(graph: Data, labels: int, val_labels: int | None, seed: int) -> Split:
-    """The split of the paper's protocol, drawn from all labelled nodes."""
+def paper_split(graph: Data, labels: int, val_labels: int | None, seed: int, *, keep_small: bool = False) -> Split:
+    """The split of the paper's protocol, drawn from all labelled nodes; small classes may give what they have."""
     val_count = DEFAULT_LABELS if val_labels is None else val_labels
-    return data.split(graph.y, labels, val_count, seed, class_names=graph.class_names)
+    return data.split(graph.y, labels, val_count, seed, class_names=graph.class_names, keep_small=keep_small)
 
 
 def search_split(graph: Data, labels: int | None, val_labels: int | None, seed: int) -> Split:
@@ -118,9 +118,7 @@ def _small_classes(graph: Data, split: Split, labels: int | None, val_labels: in
     if hasattr(graph, "train_mask") and labels is None and val_labels is None:
         return ""
     small = sorted({*short(split.train, labels or 1), *short(split.val, val_labels or 1)})
-    names = ", ".join(repr(graph.class_names[number]) for number in small[:5])
-    rest = f" and {len(small) - 5} more" if len(small) > 5 else ""
-    return f" Classes with too few nodes give what they have: {names}{rest}." if small else ""
+    return small_classes([repr(graph.class_names[number]) for number in small])
 
 
 def labels_and_split(graph: Data) -> tuple[Tensor, ...]:

@@ -3,10 +3,11 @@
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import NamedTuple
 
+from cagat.data.loading import graph_name
 from cagat.experiments.experiment import Experiment, Row
 from cagat.experiments.jobs import JobStore, Task
 
@@ -54,6 +55,12 @@ class TableCell(Sample):
     labels: int
     accuracies: dict[int, float]
     failed: int  # How many runs diverged.
+    calibration_errors: dict[int, float] = field(default_factory=dict)  # In percent, as far as they were recorded.
+
+    @property
+    def calibration_error(self) -> float:
+        """The mean over the splits; NaN if there is none."""
+        return statistics.fmean(self.calibration_errors.values()) if self.calibration_errors else math.nan
 
     @property
     def place(self) -> tuple[str, int]:
@@ -91,5 +98,8 @@ def table_cells(experiment: Experiment, store: JobStore) -> list[TableCell]:
         found = {seed: result for seed, job in jobs.items() if (result := store.found(job)) is not None}
         if found:
             accuracies = {seed: 100 * one["test_accuracy"] for seed, one in found.items() if "failed" not in one}
-            cells.append(TableCell(row, dataset, labels, accuracies, len(found) - len(accuracies)))
+            key = "calibration_error" if row.calibrated else "uncalibrated_error"
+            errors = {seed: 100 * one[key] for seed, one in found.items() if key in one}
+            failed = len(found) - len(accuracies)
+            cells.append(TableCell(row, graph_name(dataset), labels, accuracies, failed, errors))
     return cells

@@ -78,18 +78,22 @@ def rival(cell: TableCell, cells: list[TableCell], method: str) -> TableCell | N
 def csv_table(experiment: Experiment, cells: list[TableCell]) -> str:
     """The table for machines, with more digits than anybody shows, so that nothing is rounded twice."""
     keys = sorted({key for cell in cells for key, _ in cell.row.changes})
+    titles = ["row"] if any(cell.row.title for cell in cells) else []
+    errors = ["calibration_error"] if experiment.calibration else []
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator="\n")
     writer.writerow([
-        "method", "preset", *keys, "dataset", "labels_per_class", "mean", "std", "n", "failed",
+        "method", "preset", *titles, *keys, "dataset", "labels_per_class", "mean", "std", "n", "failed", *errors,
         "paper_mean", "paper_std", *(f"minus_{method}{end}" for method in RIVALS for end in ("", "_low", "_high")),
     ])  # fmt: skip
     for cell in cells:
         changes, published = dict(cell.row.changes), reported(experiment.name, cell.row, *cell.place)
         differences = [_difference(cell, cells, method) for method in RIVALS]
         writer.writerow([
-            cell.row.method, cell.row.preset, *(changes.get(key, "") for key in keys), *cell.place,
+            cell.row.method, cell.row.preset, *([cell.row.name] if titles else []),
+            *(changes.get(key, "") for key in keys), *cell.place,
             f"{cell.mean:.4f}", f"{cell.std:.4f}", len(cell.accuracies), cell.failed,
+            *([f"{cell.calibration_error:.4f}" if cell.calibration_errors else ""] if errors else []),
             *((published.mean, published.std) if published else ("", "")),
             *(f"{end:.4f}" if one else "" for one in differences for end in (one[:3] if one else range(3))),
         ])  # fmt: skip
@@ -104,7 +108,7 @@ def _difference(cell: TableCell | None, cells: list[TableCell], method: str) -> 
 def readable_tables(experiment: Experiment, cells: list[TableCell]) -> list[Table]:
     """The tables for people: one, or if it were too wide one for each graph and its variants."""
     found = {cell.place for cell in cells}
-    places = [place for place in product(experiment.datasets, experiment.labels) if place in found]
+    places = [place for place in product(experiment.graph_names, experiment.labels) if place in found]
     if len(places) <= _MOST_COLUMNS:
         return [_table(experiment, cells, places)]
     names = dict.fromkeys(dataset.partition(":")[0] for dataset, _ in places)
@@ -119,17 +123,24 @@ def _table(experiment: Experiment, cells: list[TableCell], places: Sequence[tupl
     for row in experiment.rows:
         own = [by_place.get((row, *place)) for place in places]
         if any(own):
-            changes = ", ".join(f"{key}={value}" for key, value in row.changes)
-            lines.append([row.method, " ".join(filter(None, (row.preset, changes))), *map(_cell_text, own)])
-            lines += _comparisons(own, [reported(experiment.name, row, *place) for place in places], cells)
+            lines.append([row.method, row.name, *map(_cell_text, own)])
+            lines += _comparisons(
+                own, [reported(experiment.name, row, *place) for place in places], cells, experiment.calibration
+            )
     return Table(head, lines, words=2)
 
 
 def _comparisons(
-    own: Sequence[TableCell | None], published: Sequence[Reported | None], cells: list[TableCell]
+    own: Sequence[TableCell | None],
+    published: Sequence[Reported | None],
+    cells: list[TableCell],
+    calibration: bool,
 ) -> list[list[str]]:
-    """The paper's figures, and for CaGAT the paired differences to GAT and to APPNP."""
+    """Calibration errors, the paper's figures, and for CaGAT the paired differences to GAT and to APPNP."""
     lines = []
+    if calibration and any(one.calibration_errors for one in own if one):
+        errors = [f"{one.calibration_error:.1f}" if one and one.calibration_errors else "" for one in own]
+        lines.append(["", "calibration error", *errors])
     if any(published):
         lines.append(["", "the paper", *(f"{one.mean:.1f} ± {one.std:.1f}" if one else "" for one in published)])
         pairs = zip(own, published, strict=True)

@@ -9,15 +9,17 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from torch_geometric.data import Data
 
 from cagat import configs
 from cagat.data.loading import is_name
 from cagat.errors import CagatError, ConfigError, DatasetError, nearest
-from cagat.experiments.jobs import Task, cached_graph, validation_scores
-from cagat.experiments.records import Records
+from cagat.experiments.jobs import READING, Task, cached_graph, reading, validation_scores
+from cagat.experiments.records import Records, digest
 from cagat.experiments.search_splits import labels_and_split, nodes_used
 from cagat.experiments.workers import result_of, worker_pool
 from cagat.files import atomic_write, read_bounded
@@ -56,6 +58,11 @@ class TuneOptions:
     space: Path | None = None
     finalists: Path | None = None
     data_dir: str | None = None
+    given: Mapping[str, Any] = field(default_factory=dict)  # How tables are read, and how classes weigh.
+
+    def graph(self, name: str) -> Data:
+        """A graph that is searched on."""
+        return cached_graph(name, self.data_dir, reading(TrainConfig.from_values(self.given)))
 
     def tasks(self) -> list[Task]:
         """The fits of one trial, in the order in which they are done: the first split of every graph first."""
@@ -70,7 +77,7 @@ class TuneOptions:
 
     def given_splits(self) -> list[str]:
         """The graphs that come with a split."""
-        return [name for name in self.datasets if hasattr(cached_graph(name, self.data_dir), "train_mask")]
+        return [name for name in self.datasets if hasattr(self.graph(name), "train_mask")]
 
     def nodes_used(self) -> list[str]:
         """What the search does with the labels of each graph, in sentences.
@@ -80,7 +87,7 @@ class TuneOptions:
         """
         sentences = []
         for name, count in self.searched():
-            graph = cached_graph(name, self.data_dir)
+            graph = self.graph(name)
             try:
                 sentences.append(nodes_used(graph, count, self.val_labels, self.splits))
             except DatasetError as error:
@@ -129,11 +136,14 @@ class Search:
         optuna.logging.set_verbosity(logging.WARNING)
         first = list(card(options.model).presets.values()) if options.finalists is None else _finalists(options)
         space = search_space(options.model, options.space)
-        loaded = {name: cached_graph(name, options.data_dir) for name in options.datasets}
+        loaded = {name: options.graph(name) for name in options.datasets}
         graphs = {name: graph_digest(graph, *labels_and_split(graph)) for name, graph in loaded.items()}
-        asked = {key: getattr(options, key) for key in ("model", "splits", "first_seed", "epochs", "patience")}
+        asked = {key: getattr(options, key) for key in ("model", "splits", "first_seed", "epochs", "patience", "seed")}
         labels = list(dict.fromkeys(count for _, count in options.searched()))
         asked |= {"datasets": list(options.datasets), "labels": labels, "val_labels": options.val_labels}
+        asked["class_weight"] = TrainConfig.from_values(options.given).class_weight
+        # Not its path, which may be another one next time.
+        asked["finalists"] = digest({"first": first}) if options.finalists else None
         _require_same_search(options.out, asked | {"space": space, "graphs": graphs})
         # A trial is given up after its first fits if it is worse than half of the trials were then.
         pruner = optuna.pruners.MedianPruner(n_startup_trials=10, n_warmup_steps=len(options.tasks()) // 3)
@@ -208,12 +218,14 @@ class Search:
 
     def _config(self, values: Mapping[str, Any]) -> dict[str, Any]:
         options = self.options
-        config = {"model": options.model, "epochs": options.epochs, "patience": options.patience, **values}
+        config = {"model": options.model, "epochs": options.epochs, "patience": options.patience}
+        config |= {**options.given, **values}
         return config if options.val_labels is None else {**config, "val_labels": options.val_labels}
 
     def _asked(self, values: Mapping[str, Any], task: Task) -> dict[str, Any]:
-        """What identifies a fit in the records."""
-        return {**self._config(values), **task._asdict(), "graph": self._graphs[task.dataset]}
+        """What identifies a fit in the records; how its tables were read shows in the digest of the graph."""
+        config = {key: value for key, value in self._config(values).items() if key not in READING}
+        return {**config, **task._asdict(), "graph": self._graphs[task.dataset]}
 
     def _score(self, trial: "optuna.Trial", workers: ProcessPoolExecutor, on_fit: Callable[[int, int], None]) -> float:
         """The mean validation accuracy over all tasks."""
@@ -350,8 +362,11 @@ def _require_same_search(directory: Path, asked: dict[str, Any]) -> None:
         atomic_write(path, json.dumps(asked) + "\n")
         return
     try:
-        # Searches of earlier versions do not say how many nodes validate, which was up to the protocol.
-        known = {"val_labels": None, **json.loads(read_bounded(path, _LARGEST_BYTES))}
+        # Searches of earlier versions do not say how many nodes validate, which was up to the protocol, nor their seed
+        # and finalists; and they had no class weights, which matter to graphs of one's own.
+        weight = asked["class_weight"] if all(map(is_name, asked["datasets"])) else "none"
+        unsaid = {"val_labels": None, "class_weight": weight, "seed": asked["seed"], "finalists": asked["finalists"]}
+        known = unsaid | json.loads(read_bounded(path, _LARGEST_BYTES))
         differing = [key for key in asked if known[key] != asked[key]]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CagatError(f"{path}: cannot be read as the question of a search. Choose another --out.") from error

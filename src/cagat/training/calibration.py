@@ -7,23 +7,23 @@ import torch
 from scipy.optimize import minimize_scalar
 from scipy.stats import binomtest
 from torch import Tensor
-from torch.nn import functional as F
 
 _LOWEST, _HIGHEST = -3.0, 3.0
 """The range of the logarithm of a temperature."""
 
-_PRIOR = 0.35
-"""The standard deviation that the logarithm of a temperature has before anything is known."""
+_PRIOR = 0.2
+"""The scale of Laplace's distribution, which the logarithm of a temperature has before anything is known."""
 
 BINS = 15
 """As in Guo et al., On Calibration of Modern Neural Networks, 2017."""
 
 
 def fit_temperature(logits: Tensor, classes: Tensor, shares: Tensor | None = None) -> float:
-    """The temperature by which logits must be divided to give the likeliest probabilities.
+    """The temperature by which logits must be divided for the mean confidence to be the accuracy.
 
-    It is taken from nodes that the model did not learn from. With few of them chance decides, so the temperature is
-    drawn towards 1 by a normal prior on its logarithm.
+    It is taken from nodes that the model did not learn from. With few of them chance decides, so a Laplace prior holds
+    the temperature at 1 as long as confidence and accuracy differ by no more than chance, and lets it go beyond.
+    The likelihood of all classes would ask for a sharper distribution where the confidence is right already.
 
     Args:
         logits: Of these nodes, shape ``(nodes, classes)``.
@@ -37,13 +37,26 @@ def fit_temperature(logits: Tensor, classes: Tensor, shares: Tensor | None = Non
     weights = torch.ones(len(classes), dtype=torch.float64)
     if shares is not None:
         weights = (shares.cpu().double() / torch.bincount(classes, minlength=len(shares)).clamp(min=1))[classes]
-    weights *= len(weights) / weights.sum().clamp(min=1e-12)
+    weights /= weights.sum()
+    right = (logits.argmax(dim=1) == classes).double()
+    # So many nodes of equal weight would tell as much; one right and one wrong more, as no accuracy is certain.
+    nodes = 1 / weights.square().sum().item()
+    accuracy = (weights @ right).item()
+    smoothed = (nodes * accuracy + 1) / (nodes + 2)
+    variance = smoothed * (1 - smoothed) / nodes
 
     def objective(logarithm: float) -> float:
-        losses = F.cross_entropy(logits / math.exp(logarithm), classes, reduction="none")
-        return (weights * losses).sum().item() + logarithm**2 / (2 * _PRIOR**2)
+        confidence = (logits / math.exp(logarithm)).softmax(dim=1).amax(dim=1)
+        return ((weights @ confidence).item() - accuracy) ** 2 / (2 * variance) + abs(logarithm) / _PRIOR
 
     return math.exp(minimize_scalar(objective, bounds=(_LOWEST, _HIGHEST), method="bounded").x)
+
+
+def predicted_shares(logits: Tensor) -> Tensor:
+    """The share of each class among all nodes, as a model sees it."""
+    # One more of each: a class that is never predicted is not one that is not there.
+    counts = torch.bincount(logits.argmax(dim=1), minlength=logits.size(1)) + 1
+    return counts / counts.sum()
 
 
 def expected_calibration_error(probabilities: Tensor, classes: Tensor) -> float:

@@ -91,6 +91,12 @@ class Checkpoints:
     def _require_same(self, config: dict[str, Any], graph: str) -> None:
         for key in self._decisive | dict.fromkeys(config):
             value, was = self._decisive.get(key), config.get(key)
+            if was is None and value is not None:
+                raise RunError(
+                    f"{self._directory.config}: {key} is {value!r} now, but the run was started without it. If you "
+                    "added it, remove it. Otherwise an earlier version of cagat started the run, which has no such "
+                    "setting: go on with that version, or start a new run: cagat train --config CONFIG --out OTHER"
+                )
             if value != was:
                 raise RunError(
                     f"{self._directory.config}: {key} is {value!r} now, but was {was!r} when the run was started. Put "

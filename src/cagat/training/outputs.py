@@ -23,7 +23,7 @@ from cagat.training.estimate import Estimate, accuracy_without_graph, judged_nod
 from cagat.training.evidence import find_evidence
 from cagat.training.predictions import Predictions
 from cagat.training.problem import Problem, inputs_for
-from cagat.training.run_directory import RunDirectory
+from cagat.training.run_directory import RunDirectory, RunError
 from cagat.training.trained_run import Description, write_weights
 from cagat.training.trainer import Epoch, Trainer, accuracy_of
 
@@ -62,6 +62,8 @@ class RunResult:
     balanced_accuracy: float | None = None
     accuracy_without_graph: float | None = None
     classes_predicted: int | None = None
+    classes: int | None = None
+    class_weight: str | None = None
     temperature: float | None = None
 
 
@@ -96,6 +98,8 @@ def write_outputs(
         protocol=problem.protocol,
         **{f"{part}_nodes": len(nodes) for part, nodes in problem.split._asdict().items()},
         temperature=temperature,
+        classes=len(graph.class_names),
+        class_weight="none" if problem.class_weight is None else "balanced",
         accuracy_without_graph=accuracy_without_graph(config, problem) if compares else None,
     )
     if estimate is not None:
@@ -157,14 +161,16 @@ def finish(trainer: Trainer) -> tuple[Tensor | None, dict[str, Any] | None]:
     return trainer.logits(), trainer.plan.report()
 
 
-def read_result(directory: RunDirectory) -> RunResult | None:
+def read_result(directory: RunDirectory, has_folds: bool = False) -> RunResult | None:
     """The result of a finished run, if all its files are there and whole; they are written again otherwise."""
     files = (directory.predictions, directory.curves, directory.model_checksum)
     if not all(path.exists() for path in files) or not is_intact(directory.model):
         return None
     try:
         result = TypeAdapter(RunResult).validate_json(read_bounded(directory.result, _LARGEST_RESULT), strict=True)
-    except (OSError, ValueError):
+        if has_folds and len(OutOfFold.read(directory).nodes) != result.train_nodes:
+            return None
+    except (OSError, ValueError, RunError):
         return None
     return replace(result, run_dir=str(directory.path))
 

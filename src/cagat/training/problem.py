@@ -14,7 +14,7 @@ from cagat.data.columns import ROLES
 from cagat.data.encoding import TableEncoder
 from cagat.data.features import lacks_features, structural_features
 from cagat.data.loading import is_name
-from cagat.data.splits import Split
+from cagat.data.splits import Split, small_classes
 from cagat.errors import DatasetError
 from cagat.models import Labelled, NodeClassifier, create
 from cagat.nn import SparseFeatures
@@ -70,7 +70,7 @@ class Problem:
             split = data.split(
                 graph.y, labels, val_labels, config.seed, class_names=graph.class_names, keep_small=keeps
             )
-        weight = _class_weight(graph.y[split.train], len(graph.class_names), config.class_weight)
+        weight = class_weight(graph.y[split.train], len(graph.class_names), config.class_weight)
         return cls(graph, split, labels, val_labels, protocol, folds, weight)
 
     def part(self, name: str) -> Labelled:
@@ -104,10 +104,8 @@ class Problem:
         """What is to be said of classes that have fewer labels than were asked for."""
         wanted = (self.labels or 0) + (self.val_labels or 0)
         counts = torch.bincount(self.graph.y[self.graph.y >= 0], minlength=len(self.graph.class_names)).tolist()
-        small = [
-            f"{name} ({count})" for name, count in zip(self.graph.class_names, counts, strict=True) if count <= wanted
-        ]
-        return f" Smaller classes give what they have: {', '.join(small)}." if small else ""
+        named = zip(self.graph.class_names, counts, strict=True)
+        return small_classes([f"{name} ({count})" for name, count in named if count <= wanted])
 
     def fingerprint(self) -> str:
         """A digest of all that training depends on; labels of test nodes have no part in it."""
@@ -128,7 +126,7 @@ def _all_labels(graph: Data) -> Split:
     return Split(train, none, test.nonzero().flatten())
 
 
-def _class_weight(classes: Tensor, count: int, choice: str) -> Tensor | None:
+def class_weight(classes: Tensor, count: int, choice: str) -> Tensor | None:
     """As scikit-learn's ``balanced``; ``auto`` is that if most labels are of one class, which would swallow all."""
     counts = torch.bincount(classes, minlength=count)
     is_lopsided = bool(counts.max() > LOPSIDED * counts.sum())

@@ -18,6 +18,7 @@ from cagat.settings import TrainConfig
 from cagat.training.checkpoint import Checkpoints
 from cagat.training.compute import chosen_device, computing
 from cagat.training.config_file import config_text, read_config
+from cagat.training.cross_fit import CrossFit
 from cagat.training.make_trainer import make_trainer
 from cagat.training.outputs import RunResult, finish, read_result, tensorboard_log, write_outputs
 from cagat.training.problem import Problem
@@ -130,7 +131,7 @@ class Run:
                 atomic_write(self.directory.config, config_text(self.config.values(), (_HEAD,)))
                 if "encoder" in problem.graph and not self.directory.encoder.exists():
                     atomic_write(self.directory.encoder, problem.graph.encoder.to_bytes())
-                result = read_result(self.directory) if trainer.finished else None
+                result = read_result(self.directory, isinstance(trainer, CrossFit)) if trainer.finished else None
                 _share_start(world, trainer, loaded, result is not None)
                 # A run that was killed may have got further than its checkpoint.
                 atomic_write(self.directory.metrics, "".join(map(metrics_line, trainer.history)))
