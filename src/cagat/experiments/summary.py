@@ -54,6 +54,7 @@ class TableCell(Sample):
     labels: int
     accuracies: dict[int, float]
     failed: int  # How many runs diverged.
+    labelled: int | None = None  # How many labels there were in all, if they were not drawn per class.
 
     @property
     def place(self) -> tuple[str, int]:
@@ -91,5 +92,6 @@ def table_cells(experiment: Experiment, store: JobStore) -> list[TableCell]:
         found = {seed: result for seed, job in jobs.items() if (result := store.found(job)) is not None}
         if found:
             accuracies = {seed: 100 * one["test_accuracy"] for seed, one in found.items() if "failed" not in one}
-            cells.append(TableCell(row, dataset, labels, accuracies, len(found) - len(accuracies)))
+            labelled = next((one["labelled"] for one in found.values() if "labelled" in one), None)
+            cells.append(TableCell(row, dataset, labels, accuracies, len(found) - len(accuracies), labelled))
     return cells
