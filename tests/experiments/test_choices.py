@@ -104,4 +104,4 @@ def test_the_command_writes_its_table_and_a_picture(tmp_path, monkeypatch, capsy
     assert (tmp_path / "suggest.png").stat().st_size > 0
     text = (tmp_path / "suggest.md").read_text()
     assert "from seed 100 on" in text
-    assert "coverage" in text
+    assert f"{GRAPH}, 6 labels" in text, "in all, not per class"

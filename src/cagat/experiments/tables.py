@@ -26,8 +26,8 @@ NOTE = (
 )
 NOTE_ON_CHOICES = (
     "Test accuracy in percent on all nodes that were not chosen: mean ± standard deviation (n - 1) over n seeds of "
-    "strategy and weights, from seed {first} on. Labels are in multiples of the number of classes, in all, of whatever "
-    "classes the chosen nodes are; none is for validation."
+    "strategy and weights, from seed {first} on. Labels are counted in all, of whatever classes the chosen nodes "
+    "are; none is for validation."
 )
 _MOST_COLUMNS = 8
 
@@ -134,7 +134,10 @@ def readable_tables(experiment: Experiment, cells: list[TableCell]) -> list[Tabl
 def _table(experiment: Experiment, cells: list[TableCell], places: Sequence[tuple[str, int]]) -> Table:
     """One line per configuration, one column per graph and number of labels."""
     by_place = {(cell.row, *cell.place): cell for cell in cells}
-    head = ["method", "preset", *(f"{dataset}, {labels} label{'s' * (labels != 1)}" for dataset, labels in places)]
+    in_all = {cell.place: cell.labelled for cell in cells if cell.labelled is not None}
+    counts = [in_all.get(place, place[1]) for place in places]
+    titles = [f"{at[0]}, {count} label{'s' * (count != 1)}" for at, count in zip(places, counts, strict=True)]
+    head = ["method", "preset", *titles]
     lines = []
     for row in experiment.rows:
         own = [by_place.get((row, *place)) for place in places]

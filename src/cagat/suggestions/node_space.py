@@ -88,7 +88,7 @@ class NodeSpace:
             lost = rank[out == 0].sum() / n
             following = 0.15 + 0.85 * (self.sums(share.float()).double() + lost)
             change, rank = (following - rank).abs().max().item(), following
-            if change < 1e-6:
+            if change < 1e-6 * rank.max().item():
                 break
         return np.asarray(rank[:, 0].numpy())
 
