@@ -19,8 +19,9 @@ MAY_IMPORT = {
     "explain": {"nn", "diffusion"},
     "distributed": {"kernels"},
     "training": {"distributed", "models", "nn", "diffusion", "kernels", "data", "settings"},
-    "estimator": {"training", "models", "nn", "data", "configs", "settings"},
-    "experiments": {"training", "models", "nn", "kernels", "data", "reference", "configs", "settings"},
+    "suggestions": {"training", "kernels", "data"},
+    "estimator": {"suggestions", "training", "models", "nn", "data", "configs", "settings"},
+    "experiments": {"suggestions", "training", "models", "nn", "kernels", "data", "reference", "configs", "settings"},
     "explore": {"training", "models", "nn", "diffusion", "kernels", "data"},
     "data": {"settings"},
     "configs": set(),
@@ -31,7 +32,7 @@ MAY_IMPORT = {
     "safetensors_file": set(),
     "errors": set(),
     "style": set(),
-    "cli": {"distributed", "explore", "experiments", "training", "configs", "settings", "data"},
+    "cli": {"distributed", "explore", "experiments", "suggestions", "training", "configs", "settings", "data"},
 }
 EVERYWHERE = {"errors", "files", "memory", "style", "safetensors_file"}
 

@@ -10,10 +10,11 @@ if TYPE_CHECKING:
     from cagat.kernels.csr_graph import CSRGraph
     from cagat.models.cagat import CaGAT
     from cagat.nn.cagat_conv import CaGATConv
+    from cagat.suggestions.suggest import suggest
 
 __version__ = "0.1.0"
 
-__all__ = ["CSRGraph", "CaGAT", "CaGATClassifier", "CaGATConv", "__version__", "data", "reference"]
+__all__ = ["CSRGraph", "CaGAT", "CaGATClassifier", "CaGATConv", "__version__", "data", "reference", "suggest"]
 
 # Public names are imported on first use, so that `cagat --help` and `cagat.__version__` need no torch.
 _HOMES = {
@@ -21,10 +22,11 @@ _HOMES = {
     "CaGAT": "cagat.models.cagat",
     "CaGATClassifier": "cagat.estimator.classifier",
     "CaGATConv": "cagat.nn.cagat_conv",
+    "suggest": "cagat.suggestions.suggest",
 }
 _ROOMS = {
     "data", "diffusion", "distributed", "estimator", "explain", "explore", "kernels", "models", "nn", "reference",
-    "settings", "training",
+    "settings", "suggestions", "training",
 }  # fmt: skip
 
 

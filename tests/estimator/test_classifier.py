@@ -21,7 +21,7 @@ from sklearn.utils.estimator_checks import check_classifiers_classes, parametriz
 import cagat
 import cagat.estimator.classifier
 from cagat import CaGATClassifier, data
-from cagat.errors import DatasetError
+from cagat.errors import ConfigError, DatasetError
 from cagat.estimator import fitting
 from cagat.estimator.fitting import hold_out
 from cagat.settings import SETTINGS, TrainConfig
@@ -369,3 +369,16 @@ def test_iris_is_labelled_about_as_well_as_by_label_spreading():
     wanted = np.mean(spreading.transduction_[unlabelled] == y[unlabelled])
     classifier = small(epochs=60, heads=4, lr=0.05).fit(X, few)
     assert np.mean(classifier.transduction_[unlabelled] == y[unlabelled]) > wanted - 0.05
+
+
+def test_suggestions_are_of_rows_without_a_label_and_know_the_network(fitted):
+    classifier, _, _, few = fitted
+    found = classifier.suggest(5)
+    assert len({one.index for one in found}) == 5
+    assert all(few[one.index] == -1 for one in found)
+    assert "the model is unsure of" in found[0].reason
+    assert classifier.suggest(3, strategy="random", seed=1) == classifier.suggest(3, strategy="random", seed=1)
+    with pytest.raises(ConfigError, match=r"only \d+ of 60 have no label"):
+        classifier.suggest(60)
+    with pytest.raises(NotFittedError):
+        small().suggest(1)

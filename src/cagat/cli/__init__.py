@@ -13,6 +13,7 @@ from cagat.cli.bench import bench
 from cagat.cli.demo import demo
 from cagat.cli.models import models
 from cagat.cli.reproduce import repeated_options, reproduce
+from cagat.cli.suggest import suggest
 from cagat.cli.train import train
 from cagat.cli.trained import doubts, embed, evaluate, explore, predict, report
 from cagat.cli.tune import tune
@@ -24,7 +25,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for _command in (demo, train, predict, evaluate, doubts, embed, explore, report, tune, reproduce, bench, models):
+_COMMANDS = (demo, suggest, train, predict, evaluate, doubts, embed, explore, report, tune, reproduce, bench, models)
+for _command in _COMMANDS:
     app.command()(_command)
 app.add_typer(data.app, name="data")
 

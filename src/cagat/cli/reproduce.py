@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 WHAT = (
     "table1", "table2", "figure1", "few-labels", "own-labels", "figure2", "readings", "noise", "learned", "ablation",
+    "suggest",
 )  # fmt: skip
 LISTS = ("--datasets", "--methods", "--labels")
 # More processes than a machine has cores for fill its memory before any of them has worked.
@@ -28,7 +29,9 @@ def reproduce(
     labels: Annotated[
         list[int] | None, typer.Option(min=1, help="Only these numbers of labels per class, one or more.")
     ] = None,
-    splits: Annotated[int | None, typer.Option(min=1, max=100, help="How many splits (seeds 0, 1, ...).")] = None,
+    splits: Annotated[
+        int | None, typer.Option("--splits", "--seeds", min=1, max=100, help="How many splits or seeds.")
+    ] = None,
     jobs: Annotated[
         int, typer.Option(min=1, max=MOST_JOBS, help="Processes that work at once; numbers do not depend on it.")
     ] = 1,
@@ -65,7 +68,8 @@ def reproduce(
     parts = [experiment for experiment in parts if experiment.rows]
     place = None if data_dir is None else str(data_dir)
     for experiment in parts:
-        require_drawable_splits(experiment, place)
+        if not experiment.chooses:  # What is chosen may be of any class.
+            require_drawable_splits(experiment, place)
     for experiment in parts:
         _reproduce(experiment, out, jobs, place, deterministic)
 

@@ -29,6 +29,8 @@ from cagat.estimator.validation import (
 from cagat.models import CaGAT, create
 from cagat.nn import CaGATConv
 from cagat.settings import SETTINGS
+from cagat.suggestions.node_space import NodeSpace
+from cagat.suggestions.suggest import DEFAULT, Suggestion, suggest_in
 
 
 class CaGATClassifier(
@@ -142,6 +144,7 @@ class CaGATClassifier(
         self.encoder_ = fitted_encoder(self, X, demanded, self.columns) if needs_encoder(X, self.columns) else None
         X, self._rows = self._points(X, demanded, ensure_min_samples=2)
         self.classes_, numbers = numbered(checked_labels(y, X))
+        self._labelled = np.flatnonzero(numbers >= 0)
         # An encoder has scaled its columns already, so that each column of the frame weighs about the same.
         measured = graph is None and self.encoder_ is None and not sparse.issparse(X)
         parameters = resolve_parameters(self.get_params(deep=False), measured=measured)
@@ -202,6 +205,28 @@ class CaGATClassifier(
             raise DatasetError("All of y is -1, so there is nothing to compare with. Give the labels of some rows.")
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, found)[counted]
         return float(accuracy_score(plain(y[counted]), found[counted], sample_weight=weight))
+
+    def suggest(self, n: int, strategy: str = DEFAULT, seed: int = 0) -> list[Suggestion]:
+        """Suggest rows to label next, in order: `index` is the row, `reason` says why.
+
+        What the labelled rows cover counts, and what the network is unsure of. Without any label, there is
+        :func:`cagat.suggest`.
+
+        Args:
+            n: How many.
+            strategy: `"coverage"` or one of those that :func:`cagat.suggest` names.
+            seed: Decides what is drawn at random.
+        """
+        check_is_fitted(self)
+        return suggest_in(
+            NodeSpace(as_tensor(self._features), *self._edges, seed=seed),
+            n,
+            labelled=self._labelled,
+            strategy=strategy,
+            seed=seed,
+            probabilities=self.label_distributions_,
+            num_classes=len(self.classes_),
+        )
 
     @cached_property
     def attention_(self) -> Any:

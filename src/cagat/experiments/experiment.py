@@ -6,9 +6,11 @@ from itertools import product
 from typing import Any
 
 from cagat.data.loading import graph_name
+from cagat.experiments.choices import MULTIPLES, ChosenJob
 from cagat.experiments.jobs import Job, Task
 from cagat.models import card
 from cagat.settings import TrainConfig
+from cagat.suggestions import STRATEGIES
 
 GRAPHS = ("cora", "citeseer", "pubmed", "cora_ml")
 
@@ -26,11 +28,12 @@ class Row:
     title: str = ""  # What it is called instead of its preset and changes.
     labels: int | None = None  # Those that train, if not all that the table is about.
     calibrated: bool = True  # Whether its calibration error is that with a temperature.
+    strategy: str | None = None  # What chooses the training nodes, if they are not drawn per class.
 
     @property
     def name(self) -> str:
         """What it is called beside its method."""
-        changes = ", ".join(f"{key}={value}" for key, value in self.changes)
+        changes = self.strategy or ", ".join(f"{key}={value}" for key, value in self.changes)
         return self.title or " ".join(filter(None, (self.preset, changes)))
 
 
@@ -47,16 +50,17 @@ class Experiment:
     rows: tuple[Row, ...]
     datasets: tuple[str, ...]
     labels: tuple[int, ...]  # Per class.
-    splits: int = 10  # Their seeds are 0, 1, ...
+    splits: int = 10  # Their seeds are 0, 1, ..., or begin with another one.
     history: bool = False  # Whether the losses of all epochs are recorded.
     fewer_splits: Mapping[str, int] = field(default_factory=dict)  # For graphs on which a run takes long.
     calibration: bool = False  # Whether the table tells calibration errors.
+    first_seed: int = 0
 
     def jobs(self) -> list[Job]:
         """All runs, the first split of everything first, so that an interrupted table has no holes."""
         return [
             self.job(row, Task(dataset, labels, seed))
-            for seed, dataset, labels, row in product(range(self.splits), self.datasets, self.labels, self.rows)
+            for seed, dataset, labels, row in product(self._all_seeds(), self.datasets, self.labels, self.rows)
             if seed in self.seeds(dataset)
         ]
 
@@ -69,14 +73,23 @@ class Experiment:
         """What the graphs are called."""
         return list(map(graph_name, self.datasets))
 
+    @property
+    def chooses(self) -> bool:
+        """Whether strategies choose the training nodes."""
+        return any(row.strategy is not None for row in self.rows)
+
     def job(self, row: Row, task: Task) -> Job:
         """The run of a row on a split of a graph."""
         task = task if row.labels is None else task._replace(labels=row.labels)
-        return Job(row.method, row.preset, task, row.changes, self.history)
+        job = row.method, row.preset, task, row.changes, self.history
+        return Job(*job) if row.strategy is None else ChosenJob(*job, strategy=row.strategy)
 
     def seeds(self, dataset: str) -> range:
         """The seeds of the splits of a graph."""
-        return range(min(self.splits, self.fewer_splits.get(graph_name(dataset), self.splits)))
+        return self._all_seeds()[: self.fewer_splits.get(graph_name(dataset), self.splits)]
+
+    def _all_seeds(self) -> range:
+        return range(self.first_seed, self.first_seed + self.splits)
 
     def restricted(
         self,
@@ -209,8 +222,21 @@ def ablation() -> Experiment:
     return Experiment("ablation", "Tuned CaGAT, one change at a time", rows, ("cora", "citeseer"), (20,))
 
 
+def suggest() -> Experiment:
+    """A table of ours: how much is gained by choosing which nodes to label?"""
+    nothing_held_out = (("val_labels", 0),)
+    rows = tuple(Row("cagat", card("cagat").default, nothing_held_out, strategy) for strategy in STRATEGIES)
+    rows += tuple(
+        Row(model, card(model).default, nothing_held_out, strategy)
+        for model in ("gcn", "appnp")
+        for strategy in ("coverage", "random", "grain")
+    )
+    title = "Accuracy over the number of labels, by how nodes are chosen to be labelled"
+    return Experiment("suggest", title, rows, GRAPHS, MULTIPLES, fewer_splits={"pubmed": 5}, first_seed=10)
+
+
 EXPERIMENTS = {
     make.__name__.replace("_", "-"): make
-    for make in (table1, table2, figure1, few_labels, own_labels, figure2, readings, noise, learned, ablation)
+    for make in (table1, table2, figure1, few_labels, own_labels, figure2, readings, noise, learned, ablation, suggest)
 }
 """In the order in which long runs are done."""

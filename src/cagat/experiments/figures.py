@@ -23,6 +23,7 @@ def draw(experiment: Experiment, cells: list[TableCell], store: JobStore, direct
         _draw_losses(figure, experiment, store)
     else:
         drawers = {"figure2": _draw_coefficients, "few_labels": _draw_over_labels, "noise": _draw_over_graphs}
+        drawers["suggest"] = _draw_choices
         drawers.get(experiment.name, _draw_means)(figure, experiment, cells)
     paths = [directory / f"{experiment.name}.{suffix}" for suffix in ("png", "svg")]
     for path in paths:
@@ -122,6 +123,23 @@ def _draw_over_labels(figure: Any, experiment: Experiment, cells: list[TableCell
         axes.set(title=dataset, xlabel="labels per class")
     panels[0].set(ylabel="test accuracy, % (with 95 % intervals)")
     panels[-1].legend(frameon=False)
+
+
+def _draw_choices(figure: Any, experiment: Experiment, cells: list[TableCell]) -> None:
+    """CaGAT with every strategy above, other models with some of them below."""
+    above = [row for row in experiment.rows if row.method == "cagat"]
+    parts = [rows for rows in (above, [row for row in experiment.rows if row not in above]) if rows]
+    figure.set_size_inches(4 * len(experiment.datasets), 4 * len(parts))
+    panels = figure.subplots(len(parts), len(experiment.datasets), squeeze=False)
+    for rows, line in zip(parts, panels, strict=True):
+        for dataset, axes in zip(experiment.datasets, line, strict=True):
+            for row, colour in zip(rows, SERIES, strict=False):
+                points = [cell for cell in cells if (cell.row, cell.dataset) == (row, dataset) and cell.accuracies]
+                name = row.strategy if row.method == "cagat" else f"{row.strategy}, {row.method}"
+                _draw_intervals(axes, [str(cell.labelled) for cell in points], points, colour, str(name))
+            axes.set(title=f"{dataset}, CaGAT" if rows == above else dataset, xlabel="labels in all")
+        line[0].set(ylabel="test accuracy, % (with 95 % intervals)")
+        line[-1].legend(frameon=False)
 
 
 def _draw_over_graphs(figure: Any, experiment: Experiment, cells: list[TableCell]) -> None:

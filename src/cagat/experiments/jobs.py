@@ -184,11 +184,7 @@ class Job:
         started, cpu_started = time.perf_counter(), time.process_time()
         found: dict[str, Any]
         try:
-            fitted = fit_task(self.values(), self.task, data_dir, self._draw)
-            found = fitted.scores("test", "val") | fitted.calibration()
-            if self.history:
-                found["loss"] = [epoch.loss for epoch in fitted.result.history]
-                found["val_loss_by_epoch"] = [epoch.val_loss for epoch in fitted.result.history]
+            found = self.scores(self.fit(data_dir))
         except DivergedError as error:
             found = {"failed": str(error)}
         return {
@@ -197,6 +193,18 @@ class Job:
             "cpu_seconds": round(time.process_time() - cpu_started, 2),
             "versions": {name: version(name) for name in ("cagat", "torch", "torch_geometric")},
         }
+
+    def fit(self, data_dir: str | None) -> Fitted:
+        """Fit the model."""
+        return fit_task(self.values(), self.task, data_dir, self._draw)
+
+    def scores(self, fitted: Fitted) -> dict[str, Any]:
+        """What is recorded of a fit."""
+        found = fitted.scores("test", "val") | fitted.calibration()
+        if self.history:
+            found["loss"] = [epoch.loss for epoch in fitted.result.history]
+            found["val_loss_by_epoch"] = [epoch.val_loss for epoch in fitted.result.history]
+        return found
 
 
 class JobStore:
@@ -289,5 +297,5 @@ class JobStore:
 
 def _work(asked: Mapping[str, Any]) -> tuple[Any, ...]:
     """What a job computes, however it was asked for: a change to the value that the preset has is none."""
-    keys = ("method", "dataset", "graph", "labels", "split_seed", "initial_seed", "config")
+    keys = ("method", "dataset", "graph", "labels", "split_seed", "initial_seed", "config", "strategy")
     return tuple(asked.get(key) for key in keys)

@@ -56,6 +56,7 @@ class TableCell(Sample):
     accuracies: dict[int, float]
     failed: int  # How many runs diverged.
     calibration_errors: dict[int, float] = field(default_factory=dict)  # In percent, as far as they were recorded.
+    labelled: int | None = None  # How many labels there were in all, if they were not drawn per class.
 
     @property
     def calibration_error(self) -> float:
@@ -100,6 +101,7 @@ def table_cells(experiment: Experiment, store: JobStore) -> list[TableCell]:
             accuracies = {seed: 100 * one["test_accuracy"] for seed, one in found.items() if "failed" not in one}
             key = "calibration_error" if row.calibrated else "uncalibrated_error"
             errors = {seed: 100 * one[key] for seed, one in found.items() if key in one}
+            labelled = next((one["labelled"] for one in found.values() if "labelled" in one), None)
             failed = len(found) - len(accuracies)
-            cells.append(TableCell(row, graph_name(dataset), labels, accuracies, failed, errors))
+            cells.append(TableCell(row, graph_name(dataset), labels, accuracies, failed, errors, labelled))
     return cells

@@ -4,6 +4,7 @@ import csv
 import io
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from itertools import product
@@ -23,6 +24,11 @@ NOTE = (
     "Test accuracy in percent: mean ± standard deviation (n - 1) over n random splits, seeds 0 to n - 1. Paired "
     "differences are over the same splits, with their 95 % interval."
 )
+NOTE_ON_CHOICES = (
+    "Test accuracy in percent on all nodes that were not chosen: mean ± standard deviation (n - 1) over n seeds of "
+    "strategy and weights, from seed {first} on. Labels are counted in all, of whatever classes the chosen nodes "
+    "are; none is for validation."
+)
 _MOST_COLUMNS = 8
 
 
@@ -31,10 +37,11 @@ def write_tables(
 ) -> list[Path]:
     """Write the tables of an experiment, with those of its pictures that are SVG; the files that were written."""
     path = directory / f"{experiment.name}.csv"
-    atomic_write(path, csv_table(experiment, cells))
+    atomic_write(path, choices_table(cells) if experiment.chooses else csv_table(experiment, cells))
     sections = [Section(table) for table in readable_tables(experiment, cells)]
     sections += [Section(picture) for picture in pictures if picture.suffix == ".svg"]
-    page, text = write_report(path.with_suffix(""), experiment.title, sections, command, NOTE)
+    note = NOTE_ON_CHOICES.format(first=experiment.first_seed) if experiment.chooses else NOTE
+    page, text = write_report(path.with_suffix(""), experiment.title, sections, command, note)
     return [path, text, page]
 
 
@@ -72,6 +79,8 @@ def rival(cell: TableCell, cells: list[TableCell], method: str) -> TableCell | N
         return None
     model = card(method)
     row = Row(method, cell.row.preset if cell.row.preset in model.presets else model.default)
+    if cell.row.strategy is not None:
+        row = replace(cell.row, method=row.method, preset=row.preset)
     return next((other for other in cells if (other.row, other.place) == (row, cell.place)), None)
 
 
@@ -100,6 +109,17 @@ def csv_table(experiment: Experiment, cells: list[TableCell]) -> str:
     return lines.getvalue()
 
 
+def choices_table(cells: list[TableCell]) -> str:
+    """The table for machines of an experiment in which strategies choose; `labels` are in all."""
+    lines = io.StringIO()
+    writer = csv.writer(lines, lineterminator="\n")
+    writer.writerow(["strategy", "model", "dataset", "labels", "mean", "std", "n"])
+    for cell in cells:
+        numbers = f"{cell.mean:.4f}", f"{cell.std:.4f}", len(cell.accuracies)
+        writer.writerow([cell.row.strategy, cell.row.method, cell.dataset, cell.labelled, *numbers])
+    return lines.getvalue()
+
+
 def _difference(cell: TableCell | None, cells: list[TableCell], method: str) -> Difference | None:
     other = None if cell is None else rival(cell, cells, method)
     return None if cell is None or other is None else cell.minus(other)
@@ -118,7 +138,10 @@ def readable_tables(experiment: Experiment, cells: list[TableCell]) -> list[Tabl
 def _table(experiment: Experiment, cells: list[TableCell], places: Sequence[tuple[str, int]]) -> Table:
     """One line per configuration, one column per graph and number of labels."""
     by_place = {(cell.row, *cell.place): cell for cell in cells}
-    head = ["method", "preset", *(f"{dataset}, {labels} label{'s' * (labels != 1)}" for dataset, labels in places)]
+    in_all = {cell.place: cell.labelled for cell in cells if cell.labelled is not None}
+    counts = [in_all.get(place, place[1]) for place in places]
+    titles = [f"{at[0]}, {count} label{'s' * (count != 1)}" for at, count in zip(places, counts, strict=True)]
+    head = ["method", "preset", *titles]
     lines = []
     for row in experiment.rows:
         own = [by_place.get((row, *place)) for place in places]

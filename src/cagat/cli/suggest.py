@@ -1,0 +1,56 @@
+"""`cagat suggest`: which nodes to label next."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cagat.cli.output import show_messages
+
+NAMES = ("coverage", "random", "pagerank", "featprop", "age", "grain")
+SHOWN = 10
+
+
+def suggest(
+    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="A graph that `cagat data list` names, or a path.")],
+    budget: Annotated[int, typer.Option(min=1, help="How many nodes to suggest.")],
+    run: Annotated[
+        Path | None, typer.Option(help="A run that was trained on this graph: what its model is unsure of counts, too.")
+    ] = None,
+    strategy: Annotated[str, typer.Option(help=f"{', '.join(NAMES)}; coverage is ours.")] = NAMES[0],
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Decides what is drawn at random.")] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The file to write: .csv or .parquet (default: suggestions.csv; none with --json)."),
+    ] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Where published graphs are looked for.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Suggest which nodes to label next, in the order in which they should be labelled.
+
+    The file has one row per node: rank, node, score, reason. Nodes that have a label are not suggested again; a
+    published graph by its name counts as one without labels. The first nodes of a long list are a good short list.
+    """
+    show_messages()
+    from cagat.suggestions import suggest as find
+    from cagat.suggestions import suggestions_table
+    from cagat.training.predictions import TABLE_FILES, require_suffix, write_table
+
+    if out is None and not as_json:
+        out = Path("suggestions.csv")
+    if out is not None:
+        require_suffix(out, TABLE_FILES)
+    place = None if data_dir is None else str(data_dir)
+    found = find(graph, budget, strategy=strategy, seed=seed, run=run, data_dir=place)
+    table = suggestions_table(found)
+    if out is not None:
+        write_table(table, out)
+    if as_json:
+        typer.echo(json.dumps({"graph": graph, "strategy": strategy, "seed": seed, "suggestions": table.to_pylist()}))
+        return
+    for one in found[:SHOWN]:
+        typer.echo(f"{one.rank:3}. {one.node}: {one.reason}")
+    if len(found) > SHOWN:
+        typer.echo(f"     and {len(found) - SHOWN} more")
+    typer.echo(f"{out}: {len(found)} nodes")
