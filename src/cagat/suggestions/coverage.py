@@ -43,7 +43,9 @@ def coverage(question: Question) -> list[Choice]:
     demands = np.arange(len(z))
     if len(z) > MOST_DEMANDS:
         demands = np.sort(random.permutation(len(z))[:MOST_DEMANDS])
-    weight = np.ones(len(demands)) if question.uncertainty is None else (1 + question.uncertainty[demands]) / 2
+    weight = np.ones(len(demands), dtype=np.float32)
+    if question.uncertainty is not None:
+        weight = ((1 + question.uncertainty[demands]) / 2).astype(np.float32)
     wanted, offered = z[demands], z[candidates]
     covered = np.zeros(len(demands), dtype=np.float32)
     for part in blocks(len(question.labelled)):
@@ -53,8 +55,9 @@ def coverage(question: Question) -> list[Choice]:
     def gains(some: NDArray[np.int64]) -> NDArray[np.float64]:
         found = np.empty(len(some))
         for part in blocks_of(some):
-            gain = np.maximum(_similarity(wanted, offered[some[part]]) - covered[:, None], 0)
-            found[part] = weight @ gain
+            gain = _similarity(wanted, offered[some[part]])
+            gain -= covered[:, None]
+            found[part] = weight @ np.maximum(gain, 0, out=gain)
         return np.asarray(found * influence[some] / max(float(weight.sum()), np.finfo(np.float64).tiny))
 
     def take(candidate: int) -> None:
@@ -83,7 +86,8 @@ def _candidates(
 
 
 def _similarity(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.float32]:
-    return np.asarray(np.power(np.maximum(a @ b.T, 0), SHARPNESS, dtype=np.float32))
+    found = a @ b.T
+    return np.asarray(np.power(np.maximum(found, 0, out=found), SHARPNESS, out=found))
 
 
 def _reasons(question: Question, z: NDArray[np.float32], chosen: NDArray[np.int64]) -> list[str]:
