@@ -225,9 +225,9 @@ def ablation() -> Experiment:
 def suggest() -> Experiment:
     """A table of ours: how much is gained by choosing which nodes to label?"""
     nothing_held_out = (("val_labels", 0),)
-    rows = tuple(Row("cagat", card("cagat").default, nothing_held_out, strategy) for strategy in STRATEGIES)
+    rows = tuple(Row("cagat", card("cagat").default, nothing_held_out, strategy=strategy) for strategy in STRATEGIES)
     rows += tuple(
-        Row(model, card(model).default, nothing_held_out, strategy)
+        Row(model, card(model).default, nothing_held_out, strategy=strategy)
         for model in ("gcn", "appnp")
         for strategy in ("coverage", "random", "grain")
     )
