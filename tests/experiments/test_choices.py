@@ -78,8 +78,8 @@ def test_the_experiment():
 
 
 def test_the_command_writes_its_table_and_a_picture(tmp_path, monkeypatch, capsys):
-    rows = tuple(Row("gcn", "ref", CHANGES, strategy) for strategy in ("coverage", "random"))
-    rows += (Row("cagat", "tuned", (*CHANGES, ("heads", 1)), "coverage"),)
+    rows = tuple(Row("gcn", "ref", CHANGES, strategy=strategy) for strategy in ("coverage", "random"))
+    rows += (Row("cagat", "tuned", (*CHANGES, ("heads", 1)), strategy="coverage"),)
     small = replace(suggest(), rows=rows, datasets=(GRAPH,), first_seed=100)
     monkeypatch.setattr("cagat.experiments.experiment.suggest", lambda: small)
     monkeypatch.setitem(sys.modules["cagat.experiments.experiment"].EXPERIMENTS, "suggest", lambda: small)
