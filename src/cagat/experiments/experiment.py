@@ -9,7 +9,6 @@ from cagat.data.loading import graph_name
 from cagat.experiments.choices import MULTIPLES, ChosenJob
 from cagat.experiments.jobs import Job, Task
 from cagat.models import card
-from cagat.settings import TrainConfig
 from cagat.suggestions import STRATEGIES
 
 GRAPHS = ("cora", "citeseer", "pubmed", "cora_ml")
@@ -172,7 +171,7 @@ def own_labels() -> Experiment:
     Earlier versions held labels out: the estimator one of three for validation, the command line one for validation
     and one for test. They did not calibrate probabilities.
     """
-    fixed = (("val_labels", 0), ("fixed_epochs", TrainConfig.model_fields["fixed_epochs"].default))
+    fixed = (("val_labels", 0),)
     held_out, one = (("val_labels", 1),), "1 for validation"
     rows = (
         Row("cagat", card("cagat").default, fixed, "this version: 3 labels for training"),
