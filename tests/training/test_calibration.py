@@ -44,10 +44,21 @@ def test_the_interval_is_wilsons():
     assert interval(10, 10)[1] == 1
 
 
-def test_nodes_weigh_as_much_as_their_class_has_members():
-    logits, classes = drawn(4000, 1.0)
-    # In one class the logits are twice too large; in a graph that has few of its nodes, that matters little.
-    logits[classes == 0] *= 2
-    even = fit_temperature(logits, classes)
-    rare = fit_temperature(logits, classes, torch.tensor([0.01, 0.33, 0.33, 0.33]))
-    assert abs(rare - 1) < abs(even - 1)
+def test_a_model_that_prefers_one_class_is_not_thought_more_accurate_than_it_is():
+    generator = torch.Generator().manual_seed(0)
+    classes = torch.randint(2, (4000,), generator=generator)
+    # Nearly all nodes get the second class, with a confidence that is right: about one half.
+    logits = torch.stack([torch.zeros(4000), 0.1 + 0.06 * torch.randn(4000, generator=generator)], dim=1)
+    assert fit_temperature(logits, classes) > 0.7
+    after = (logits.double() / fit_temperature(logits, classes)).softmax(dim=1)
+    assert expected_calibration_error(after, classes) < 0.03
+
+
+def test_the_confidence_is_that_of_the_predicted_class_not_the_likelihood_of_all():
+    # Wrong predictions spread over classes that are equally unlikely, so that the likelihood asks for other values.
+    logits, classes = drawn(3000, 1.0, classes=6)
+    wrong = logits.argmax(dim=1) != classes
+    classes[wrong] = logits[wrong].argmin(dim=1)
+    confidence = logits.double().softmax(dim=1).amax(dim=1).mean()
+    assert confidence == pytest.approx((~wrong).double().mean().item(), abs=0.02)
+    assert fit_temperature(logits, classes) == pytest.approx(1, abs=0.1)

@@ -26,7 +26,7 @@ from cagat.experiments.search_splits import paper_split, search_split
 from cagat.files import disk_errors
 from cagat.models import Labelled, NodeClassifier, card
 from cagat.training import DivergedError, FitResult, TrainConfig, fit
-from cagat.training.calibration import expected_calibration_error, fit_temperature, predicted_shares
+from cagat.training.calibration import expected_calibration_error, fit_temperature
 from cagat.training.compute import computing
 from cagat.training.problem import class_weight, fresh_model, graph_digest, load_graph
 from cagat.training.trainer import accuracy_of
@@ -67,7 +67,7 @@ class Fitted(NamedTuple):
     def calibration(self) -> dict[str, float]:
         """The temperature from the validation nodes, and the calibration error on the test nodes with and without."""
         logits, (_, val, test) = self.logits().double(), self.split
-        temperature = fit_temperature(logits[val], self.graph.y[val], predicted_shares(logits))
+        temperature = fit_temperature(logits[val], self.graph.y[val])
         errors = [
             expected_calibration_error((logits[test] / divisor).softmax(dim=1), self.graph.y[test])
             for divisor in (temperature, 1.0)
