@@ -113,7 +113,7 @@ CALLS = {
     "config: range": (lambda: config(alpha=1.5), r"from 0 to 1.*1\.5"),
     "config: fraction": (lambda: config(epochs=1.5), r"whole number.*1\.5"),
     "config: other model": (lambda: config(model="gcn", xi=0.1), r"xi=0\.1.*It takes"),
-    "config: preset": (lambda: config(preset="best"), r"'best'.*Choose one of"),
+    "config: preset": (lambda: config(preset="finest"), r"'finest'.*Choose one of"),
     "config: no file": (lambda: read_config(Path("nowhere.yaml")), r"nowhere\.yaml.*no such file"),
     "data: label out of range": (lambda: scipy_graph(labels=[0, 1, 2], class_names=["a", "b"]), r"label 2.*2 classes"),
     "data: float labels": (lambda: scipy_graph(labels=[0.0, 1.5, 1.0]), r"integers.*float64|float64.*integers"),

@@ -21,7 +21,7 @@ from cagat.experiments.experiment import EXPERIMENTS, Experiment, Row, readings,
 from cagat.experiments.jobs import JobStore
 from cagat.experiments.records import Records
 from cagat.experiments.summary import TableCell, paired_difference, table_cells
-from cagat.experiments.tables import NOTE, RIVALS, readable_tables, reported, rival
+from cagat.experiments.tables import RIVALS, note, readable_tables, reported, rival
 from cagat.models import card
 from cagat.style import Table
 from fault_kinds.fault import read_rows as read_fault_rows
@@ -43,7 +43,8 @@ def experiment_block(make: Callable[[], Experiment]) -> Callable[[Path], str]:
 
     def block(results: Path) -> str:
         experiment, tables = make(), readable_tables(make(), cells_of(make(), results))
-        return "\n\n".join([NOTE, *(table.markdown() for table in tables), source(experiment, results)]) + "\n"
+        parts = [note(experiment), *(table.markdown() for table in tables), source(experiment, results)]
+        return "\n\n".join(parts) + "\n"
 
     return block
 

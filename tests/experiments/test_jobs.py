@@ -196,3 +196,14 @@ def test_a_damaged_record_is_named(tmp_path, asked, found):
 def test_the_fits_of_a_search_may_be_in_the_same_directory(tmp_path):
     JobStore(tmp_path, "fits").records.add({"model": "mlp", "dataset": GRAPH, "labels": 5}, {"val_accuracy": 0.5})
     assert JobStore(tmp_path, "small").found(SMALL.jobs()[0]) is None
+
+
+def test_all_of_the_objective_tells_jobs_apart(monkeypatch):
+    def key(*changes):
+        return Job("cagat", "best", Task("cora", 20, 0), changes).asked["config"]
+
+    assert len({key(), key(("objective", "supervised")), key(("ramp", 7)), key(("alignment", 0.25))}) == 4
+    assert key(("samples", 2)) == key()  # Another word for the same run.
+    before = key()
+    monkeypatch.setattr("cagat.experiments.jobs.ALIGNMENT", (0.5, 2.0))
+    assert key() != before

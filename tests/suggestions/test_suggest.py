@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from tests.suggestions.two_stars import NOBODY, two_stars
+from torch_geometric.data import Data
 
 import cagat
 from cagat import data
@@ -106,3 +107,10 @@ def test_a_run_of_another_graph_is_refused(run):
         suggest(GRAPH.replace("seed=0", "seed=1"), 2, run=run)
     with pytest.raises(DatasetError, match=r"\(karate\). Give that graph, or leave the run out"):
         suggest("karate", 2, run=run)
+
+
+def test_a_plain_graph_of_pyg_is_enough():
+    edges = torch.tensor([[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]])
+    for x in (torch.eye(5)[:, :3], None):
+        found = suggest(Data(x=x, edge_index=edges, num_nodes=5), 2)
+        assert len({one.index for one in found}) == 2

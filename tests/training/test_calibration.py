@@ -44,6 +44,15 @@ def test_the_interval_is_wilsons():
     assert interval(10, 10)[1] == 1
 
 
+def test_nodes_weigh_as_much_as_their_class_has_members():
+    logits, classes = drawn(4000, 1.0)
+    # In one class the logits are twice too large; in a graph that has few of its nodes, that matters little.
+    logits[classes == 0] *= 2
+    even = fit_temperature(logits, classes)
+    rare = fit_temperature(logits, classes, torch.tensor([0.01, 0.33, 0.33, 0.33]))
+    assert abs(rare - 1) < abs(even - 1)
+
+
 def test_a_model_that_prefers_one_class_is_not_thought_more_accurate_than_it_is():
     generator = torch.Generator().manual_seed(0)
     classes = torch.randint(2, (4000,), generator=generator)

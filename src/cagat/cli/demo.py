@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-# The presets `tuned` and `best` were searched for on validation nodes of other splits (docs/reproduction.md).
+# The presets `tuned` were searched for on validation nodes of other splits (docs/reproduction.md).
 _SHOWN = {
     "GAT, authors' preset": ("gat", "authors"),
     "GAT, tuned": ("gat", "tuned"),

@@ -78,6 +78,6 @@ def structural_features(graph: Data) -> Data:
     rows.data[:] = 1
     graph = graph.clone()
     graph.x = sparse_tensor(rows)
-    graph.feature_names = Names(graph.node_names)
+    graph.feature_names = Names(graph.get("node_names", [str(node) for node in nodes]))
     graph.structural = True
     return graph

@@ -57,11 +57,12 @@ class Experiment:
 
     def jobs(self) -> list[Job]:
         """All runs, the first split of everything first, so that an interrupted table has no holes."""
-        return [
+        jobs = (
             self.job(row, Task(dataset, labels, seed))
             for seed, dataset, labels, row in product(self._all_seeds(), self.datasets, self.labels, self.rows)
             if seed in self.seeds(dataset)
-        ]
+        )
+        return list(dict.fromkeys(jobs))  # Two rows may tell of the same run.
 
     def runnable_jobs(self) -> list[Job]:
         """The runs on graphs that are there, or can be had."""
@@ -183,6 +184,17 @@ def own_labels() -> Experiment:
     return Experiment("own_labels", title, rows, (*GRAPHS, *OWN_GRAPHS), (3,), fewer_splits=fewer, calibration=True)
 
 
+def calibration() -> Experiment:
+    """A table of ours: are probabilities as sure as they are right, with a temperature from validation nodes?"""
+    default = card("cagat").default
+    rows = (
+        Row("cagat", default, title="with a temperature"),
+        Row("cagat", default, title="as it is", calibrated=False),
+    )
+    title = "Accuracy and calibration with 20 labels and 20 validation nodes per class"
+    return Experiment("calibration", title, rows, GRAPHS, (20,), fewer_splits={"pubmed": 5}, calibration=True)
+
+
 def noise() -> Experiment:
     """A table of ours: does context help where edges were added and dropped at random, and where there are many?"""
     rows = (tuned("cagat"), tuned("gat"), Row("appnp", card("appnp").default))
@@ -236,6 +248,19 @@ def suggest() -> Experiment:
 
 EXPERIMENTS = {
     make.__name__.replace("_", "-"): make
-    for make in (table1, table2, figure1, few_labels, own_labels, figure2, readings, noise, learned, ablation, suggest)
+    for make in (
+        table1,
+        table2,
+        figure1,
+        few_labels,
+        own_labels,
+        calibration,
+        figure2,
+        readings,
+        noise,
+        learned,
+        ablation,
+        suggest,
+    )
 }
 """In the order in which long runs are done."""

@@ -129,10 +129,10 @@ def _draw_choices(figure: Any, experiment: Experiment, cells: list[TableCell]) -
     """CaGAT with every strategy above, other models with some of them below."""
     above = [row for row in experiment.rows if row.method == "cagat"]
     parts = [rows for rows in (above, [row for row in experiment.rows if row not in above]) if rows]
-    figure.set_size_inches(4 * len(experiment.datasets), 4 * len(parts))
-    panels = figure.subplots(len(parts), len(experiment.datasets), squeeze=False)
+    figure.set_size_inches(4 * len(experiment.graph_names), 4 * len(parts))
+    panels = figure.subplots(len(parts), len(experiment.graph_names), squeeze=False)
     for rows, line in zip(parts, panels, strict=True):
-        for dataset, axes in zip(experiment.datasets, line, strict=True):
+        for dataset, axes in zip(experiment.graph_names, line, strict=True):
             for row, colour in zip(rows, SERIES, strict=False):
                 points = [cell for cell in cells if (cell.row, cell.dataset) == (row, dataset) and cell.accuracies]
                 name = row.strategy if row.method == "cagat" else f"{row.strategy}, {row.method}"

@@ -25,9 +25,11 @@ from cagat.experiments.records import Records, digest
 from cagat.experiments.search_splits import paper_split, search_split
 from cagat.files import disk_errors
 from cagat.models import Labelled, NodeClassifier, card
+from cagat.settings import CONSISTENT
 from cagat.training import DivergedError, FitResult, TrainConfig, fit
-from cagat.training.calibration import expected_calibration_error, fit_temperature
+from cagat.training.calibration import expected_calibration_error, fit_temperature, predicted_shares
 from cagat.training.compute import computing
+from cagat.training.objective import ALIGNMENT
 from cagat.training.problem import class_weight, fresh_model, graph_digest, load_graph
 from cagat.training.trainer import accuracy_of
 
@@ -67,7 +69,7 @@ class Fitted(NamedTuple):
     def calibration(self) -> dict[str, float]:
         """The temperature from the validation nodes, and the calibration error on the test nodes with and without."""
         logits, (_, val, test) = self.logits().double(), self.split
-        temperature = fit_temperature(logits[val], self.graph.y[val])
+        temperature = fit_temperature(logits[val], self.graph.y[val], predicted_shares(logits))
         errors = [
             expected_calibration_error((logits[test] / divisor).softmax(dim=1), self.graph.y[test])
             for divisor in (temperature, 1.0)
@@ -141,6 +143,9 @@ class Job:
         config = TrainConfig.from_values(self.values()).values()
         # Also what no preset has, such as the number of validation nodes: it makes another run.
         keys = {**card(self.method).preset(self.preset), **dict(self.changes)}
+        if config["objective"] == "consistent":
+            keys |= dict.fromkeys((*CONSISTENT, "stopping", "fixed_epochs", "alignment_rule"))
+            config["alignment_rule"] = ALIGNMENT
         asked = {
             "method": self.method,
             "preset": self.preset,
@@ -149,7 +154,7 @@ class Job:
             "labels": self.task.labels,
             "split_seed": self.task.seed,
             "initial_seed": self.task.seed,
-            "config": digest({key: config[key] for key in keys}),
+            "config": digest({key: config.get(key) for key in keys}),
         }
         if self.has_own_graph:
             graph = cached_graph(self.task.dataset, None, ())

@@ -20,11 +20,11 @@ from cagat.style import Section, Table, write_report
 RIVALS = {"gat": "GAT", "appnp": "APPNP"}
 """What CaGAT is compared with, split by split, where it is in the same table."""
 
-NOTE = (
-    "Test accuracy in percent: mean ± standard deviation (n - 1) over n random splits, seeds 0 to n - 1. Paired "
+_NOTE = (
+    "Test accuracy in percent: mean ± standard deviation (n - 1) over n random splits, from seed {first} on. Paired "
     "differences are over the same splits, with their 95 % interval."
 )
-NOTE_ON_CHOICES = (
+_NOTE_ON_CHOICES = (
     "Test accuracy in percent on all nodes that were not chosen: mean ± standard deviation (n - 1) over n seeds of "
     "strategy and weights, from seed {first} on. Labels are counted in all, of whatever classes the chosen nodes "
     "are; none is for validation."
@@ -37,12 +37,16 @@ def write_tables(
 ) -> list[Path]:
     """Write the tables of an experiment, with those of its pictures that are SVG; the files that were written."""
     path = directory / f"{experiment.name}.csv"
-    atomic_write(path, choices_table(cells) if experiment.chooses else csv_table(experiment, cells))
+    atomic_write(path, csv_table(experiment, cells))
     sections = [Section(table) for table in readable_tables(experiment, cells)]
     sections += [Section(picture) for picture in pictures if picture.suffix == ".svg"]
-    note = NOTE_ON_CHOICES.format(first=experiment.first_seed) if experiment.chooses else NOTE
-    page, text = write_report(path.with_suffix(""), experiment.title, sections, command, note)
+    page, text = write_report(path.with_suffix(""), experiment.title, sections, command, note(experiment))
     return [path, text, page]
+
+
+def note(experiment: Experiment) -> str:
+    """What the figures of an experiment are."""
+    return (_NOTE_ON_CHOICES if experiment.chooses else _NOTE).format(first=experiment.first_seed)
 
 
 class Reported(NamedTuple):
@@ -86,6 +90,8 @@ def rival(cell: TableCell, cells: list[TableCell], method: str) -> TableCell | N
 
 def csv_table(experiment: Experiment, cells: list[TableCell]) -> str:
     """The table for machines, with more digits than anybody shows, so that nothing is rounded twice."""
+    if experiment.chooses:
+        return _choices_table(cells)
     keys = sorted({key for cell in cells for key, _ in cell.row.changes})
     titles = ["row"] if any(cell.row.title for cell in cells) else []
     errors = ["calibration_error"] if experiment.calibration else []
@@ -109,7 +115,7 @@ def csv_table(experiment: Experiment, cells: list[TableCell]) -> str:
     return lines.getvalue()
 
 
-def choices_table(cells: list[TableCell]) -> str:
+def _choices_table(cells: list[TableCell]) -> str:
     """The table for machines of an experiment in which strategies choose; `labels` are in all."""
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator="\n")

@@ -92,7 +92,7 @@ def suggest(
         data_dir = config.data_dir if data_dir is None and config is not None else data_dir
         as_given = is_name(name) and labelled is None
         graph, labelled = load_graph(name, data_dir, config, encoder), () if as_given else labelled
-    elif lacks_features(graph):
+    elif graph.x is None or lacks_features(graph):
         graph = structural_features(graph)
     known, probabilities = _labelled(graph, labelled), None
     if trained is not None:
@@ -113,8 +113,8 @@ def suggest(
         strategy=strategy,
         seed=seed,
         probabilities=probabilities,
-        num_classes=len(graph.class_names),
-        names=graph.node_names,
+        num_classes=len(graph.get("class_names", ())),
+        names=graph.get("node_names"),
     )
 
 

@@ -3,6 +3,7 @@
 import math
 from typing import NamedTuple
 
+import torch
 from scipy.optimize import minimize_scalar
 from scipy.stats import binomtest
 from torch import Tensor
@@ -17,34 +18,49 @@ BINS = 15
 """As in Guo et al., On Calibration of Modern Neural Networks, 2017."""
 
 
-def fit_temperature(logits: Tensor, classes: Tensor) -> float:
+def fit_temperature(logits: Tensor, classes: Tensor, shares: Tensor | None = None) -> float:
     """The temperature by which logits must be divided for the mean confidence to be the accuracy.
 
     It is taken from nodes that the model did not learn from. With few of them chance decides, so a Laplace prior holds
     the temperature at 1 as long as confidence and accuracy differ by no more than chance, and lets it go beyond.
     The likelihood of all classes would ask for a sharper distribution where the confidence is right already.
 
-    All nodes weigh the same, also where they were drawn evenly from the classes. Weights by predicted classes would
-    call a model that predicts one class for nearly all nodes more accurate than it is.
-
     Args:
         logits: Of these nodes, shape ``(nodes, classes)``.
         classes: Their true classes.
+        shares: The share of each class among all nodes, for nodes that were drawn evenly from the classes: those of
+            rare classes, which are harder, then weigh less.
     """
-    nodes = len(classes)
-    if nodes == 0:
+    if len(classes) == 0:
         return 1.0
-    logits = logits.detach().cpu().double()
-    right = int((logits.argmax(dim=1) == classes.cpu()).sum())
-    # One right and one wrong more, as no accuracy is certain.
-    smoothed = (right + 1) / (nodes + 2)
+    logits, classes = logits.detach().cpu().double(), classes.cpu()
+    weights = torch.ones(len(classes), dtype=torch.float64)
+    if shares is not None:
+        weights = (shares.cpu().double() / torch.bincount(classes, minlength=len(shares)).clamp(min=1))[classes]
+    weights /= weights.sum()
+    right = (logits.argmax(dim=1) == classes).double()
+    # So many nodes of equal weight would tell as much; one right and one wrong more, as no accuracy is certain.
+    nodes = 1 / weights.square().sum().item()
+    accuracy = (weights @ right).item()
+    smoothed = (nodes * accuracy + 1) / (nodes + 2)
     variance = smoothed * (1 - smoothed) / nodes
 
     def objective(logarithm: float) -> float:
-        confidence = (logits / math.exp(logarithm)).softmax(dim=1).amax(dim=1).mean().item()
-        return (confidence - right / nodes) ** 2 / (2 * variance) + abs(logarithm) / _PRIOR
+        confidence = (logits / math.exp(logarithm)).softmax(dim=1).amax(dim=1)
+        return ((weights @ confidence).item() - accuracy) ** 2 / (2 * variance) + abs(logarithm) / _PRIOR
 
     return math.exp(minimize_scalar(objective, bounds=(_LOWEST, _HIGHEST), method="bounded").x)
+
+
+def predicted_shares(logits: Tensor) -> Tensor:
+    """The share of each class among all nodes, as a model sees it.
+
+    Only where nodes were drawn evenly from the classes: elsewhere they show the shares themselves, and a model that
+    predicts one class for nearly all nodes would be called more accurate than it is.
+    """
+    # One more of each: a class that is never predicted is not one that is not there.
+    counts = torch.bincount(logits.argmax(dim=1), minlength=logits.size(1)) + 1
+    return counts / counts.sum()
 
 
 def expected_calibration_error(probabilities: Tensor, classes: Tensor) -> float:

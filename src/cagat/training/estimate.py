@@ -9,7 +9,7 @@ from torch import Tensor
 from cagat.distributed import World
 from cagat.errors import CagatError
 from cagat.settings import TrainConfig
-from cagat.training.calibration import fit_temperature, interval
+from cagat.training.calibration import fit_temperature, interval, predicted_shares
 from cagat.training.cross_fit import CrossFit
 from cagat.training.make_trainer import make_trainer
 from cagat.training.problem import Problem
@@ -81,8 +81,8 @@ def temperature_of(problem: Problem, trainer: Trainer, logits: Tensor) -> float:
     """From labelled nodes that the model did not learn from and that no accuracy is measured on."""
     if isinstance(trainer, CrossFit):
         return fit_temperature(trainer.out_of_fold, problem.part("train").classes)
-    val = problem.part("val")
-    return fit_temperature(logits[val.nodes], val.classes)
+    val, shares = problem.part("val"), None if problem.val_labels is None else predicted_shares(logits)
+    return fit_temperature(logits[val.nodes], val.classes, shares)
 
 
 def accuracy_without_graph(config: TrainConfig, problem: Problem) -> float | None:

@@ -72,7 +72,7 @@ class Objective:
             return loss
         reached = min(1.0, epoch / self.ramp) if self.ramp else 1.0
         probabilities = torch.stack([logits.softmax(dim=1) for logits in predictions])
-        nodes = total(torch.tensor(float(probabilities.size(1)), device=loss.device)).item()
+        nodes = total(loss.new_tensor(float(probabilities.size(1)))).item()
         target = self._target(probabilities.detach().mean(dim=0), nodes, total)
         disagreement = (probabilities - target).square().sum() / (nodes * self.samples)
         return loss + reached * self.consistency * disagreement
@@ -98,8 +98,13 @@ class Sampled(torch.nn.Module):
         return self.objective.predict(self.network, inputs)
 
 
+ALIGNMENT = (0.6, 2.0)
+"""The largest default power of the alignment, and what divided by the labels per class is the power."""
+
+
 def default_alignment(train: Labelled) -> float:
     """Strong where labels are few: with many, the network knows better than that all classes are of one size."""
     counts = torch.bincount(train.classes)
     labels = train.classes.numel() / max(1, int((counts > 0).sum()))
-    return min(0.6, 2.0 / labels)
+    largest, times = ALIGNMENT
+    return min(largest, times / labels)
