@@ -69,8 +69,14 @@ def test_alignment_falls_with_the_number_of_labels():
     assert of(2) > of(5) > of(20) == 0.1
     # Classes without any label do not count.
     assert default_alignment(Labelled(torch.arange(8), torch.tensor([0] * 7 + [7]))) == pytest.approx(2 / 4)
-    assert Objective.of(FitOptions(objective="consistent", alignment=0.3), NODES).alignment == 0.3
-    assert Objective.of(FitOptions(), NODES) == Objective()
+    assert Objective.of(FitOptions(objective="consistent", alignment=0.3), NODES, 9).alignment == 0.3
+    assert Objective.of(FitOptions(), NODES, 9) == Objective()
+
+
+def test_where_most_nodes_have_a_label_they_are_all_that_is_learnt_from():
+    options = FitOptions(objective="consistent")
+    assert Objective.of(options, NODES, 3) == Objective()
+    assert Objective.of(options, NODES, 4).samples == 2
 
 
 @pytest.mark.parametrize("name", names())
@@ -94,7 +100,7 @@ class Noisy(NodeClassifier):
         self.logits = torch.nn.Parameter(torch.zeros(40, 2))
         self.calls = 0
 
-    def forward(self):
+    def forward(self, x):
         self.calls += 1
         return self.logits + 0.1 * torch.randn(40, 2) * self.training
 
@@ -107,7 +113,7 @@ def test_agreement_labels_the_unlabelled():
         torch.manual_seed(0)
         model = Noisy()
         options = FitOptions(lr=0.1, weight_decay=0.0, fixed_epochs=60, objective=objective, samples=3, ramp=0)
-        fit(model, (), train, none, options)
+        fit(model, (torch.empty(40, 0),), train, none, options)
         assert model.calls == 60 * (3 if objective == "consistent" else 1)
         sure[objective] = model.logits.softmax(dim=1).amax(dim=1).mean().item()
     assert sure["supervised"] < 0.55

@@ -95,7 +95,8 @@ def _cross_fitted(
     """Stop when networks that were trained without a fold of the labels were best on it; those folds also calibrate."""
     parts = [(labelled, _NOBODY)]
     parts += [(labelled.some(folds != number), labelled.some(folds == number)) for number in range(FOLDS)]
-    plan, *others = (FullBatch(make(), inputs, train, val, Objective.of(options, train)) for train, val in parts)
+    objective = Objective.of(options, labelled, int(inputs[0].shape[0]))
+    plan, *others = (FullBatch(make(), inputs, train, val, objective) for train, val in parts)
     trainer = CrossFit(plan, others, options)
     while not trainer.finished:
         trainer.run_epoch()

@@ -30,19 +30,29 @@ def make_trainer(config: TrainConfig, problem: Problem, device: torch.device, wo
     torch.manual_seed(config.seed)
     model, inputs = fresh_model(config, problem.graph, device)
     train, val = (problem.part(name).to(device) for name in ("train", "val"))
-    plan, options = choose_plan(config, model, inputs, train, val, world), config.fit_options()
+    options = config.fit_options()
+    objective = Objective.of(options, train, problem.graph.num_nodes)
+    if config.objective == "consistent" and objective == Objective():
+        _logger.info("Most nodes have a label to train on, so that the objective is supervised.")
+    plan = choose_plan(config, model, inputs, train, val, world, objective)
     if problem.folds is None:
         return Trainer(plan, options)
     folds = []
     for number in range(FOLDS):
         is_held_out = (problem.folds == number).to(device)
         parts = train.some(~is_held_out), train.some(is_held_out)._replace(class_weight=None)
-        folds.append(choose_plan(config, new_model(config, problem.graph, device), inputs, *parts, world))
+        folds.append(choose_plan(config, new_model(config, problem.graph, device), inputs, *parts, world, objective))
     return CrossFit(plan, folds, options)
 
 
 def choose_plan(
-    config: TrainConfig, model: NodeClassifier, inputs: tuple[Any, ...], train: Labelled, val: Labelled, world: World
+    config: TrainConfig,
+    model: NodeClassifier,
+    inputs: tuple[Any, ...],
+    train: Labelled,
+    val: Labelled,
+    world: World,
+    objective: Objective | None = None,
 ) -> EpochPlan:
     """The plan that a configuration asks for."""
     if config.parallel is None and world.size > 1:
@@ -50,7 +60,6 @@ def choose_plan(
             f"There are {world.size} processes, but no word on how they share the work. Add --parallel graph, or "
             "--batching cluster --parallel data."
         )
-    objective = Objective.of(config.fit_options(), train)
     for flag, asked in (("objective consistent", config.objective == "consistent"), ("batching", config.batching)):
         if asked and (model.has_own_losses or model.closed_form):
             raise ConfigError(f"The model {config.model} has a training of its own, so --{flag} cannot be had with it.")

@@ -41,9 +41,13 @@ class Objective:
     alignment: float = 0.0
 
     @classmethod
-    def of(cls, options: FitOptions, train: Labelled) -> "Objective":
-        """The objective of a fit; how strong the alignment is may depend on the number of labels."""
-        if options.objective == "supervised":
+    def of(cls, options: FitOptions, train: Labelled, nodes: int) -> "Objective":
+        """The objective of a fit on a graph of so many nodes.
+
+        The number of labels may decide how strong the alignment is; and if most nodes have one, they are all that is
+        learnt from. Where classes are hard to tell apart, agreement would talk the model out of what labels say.
+        """
+        if options.objective == "supervised" or 2 * train.nodes.numel() > nodes:
             return cls()
         alignment = default_alignment(train) if options.alignment is None else options.alignment
         return cls(options.samples, options.consistency, options.ramp, options.sharpening, alignment)

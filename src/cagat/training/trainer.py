@@ -280,7 +280,7 @@ def fit(
         options: How to fit.
         on_epoch: Called after each epoch.
     """
-    objective = None if options is None else Objective.of(options, train)
+    objective = None if options is None else Objective.of(options, train, int(inputs[0].shape[0]) if inputs else 0)
     trainer = Trainer(FullBatch(model, inputs, train, val, objective), options)
     while not trainer.finished:
         epoch = trainer.run_epoch()
