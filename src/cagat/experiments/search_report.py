@@ -6,6 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cagat.configs import card
 from cagat.experiments.figures import empty_figure, rendered
 from cagat.experiments.tuning import Search
 from cagat.files import atomic_write
@@ -30,7 +31,13 @@ def write_report(search: Search) -> None:
         *options.nodes_used(),
         "Nodes that took part in any of the splits helped to choose, so an accuracy on them is too high.",
     )
-    values: dict[str, Any] = {"model": options.model, "epochs": options.epochs, "patience": options.patience}
+    preset = card(options.model).default
+    values: dict[str, Any] = {
+        "model": options.model,
+        "preset": preset,
+        "epochs": options.epochs,
+        "patience": options.patience,
+    }
     values |= options.given
     if len(options.datasets) == 1:
         values["dataset"] = options.datasets[0]

@@ -144,6 +144,7 @@ class Search:
         asked["class_weight"] = TrainConfig.from_values(options.given).class_weight
         # Not its path, which may be another one next time.
         asked["finalists"] = digest({"first": first}) if options.finalists else None
+        asked["preset"] = card(options.model).default  # It has what the space leaves open.
         _require_same_search(options.out, asked | {"space": space, "graphs": graphs})
         # A trial is given up after its first fits if it is worse than half of the trials were then.
         pruner = optuna.pruners.MedianPruner(n_startup_trials=10, n_warmup_steps=len(options.tasks()) // 3)
@@ -365,7 +366,15 @@ def _require_same_search(directory: Path, asked: dict[str, Any]) -> None:
         # Searches of earlier versions do not say how many nodes validate, which was up to the protocol, nor their seed
         # and finalists; and they had no class weights, which matter to graphs of one's own.
         weight = asked["class_weight"] if all(map(is_name, asked["datasets"])) else "none"
-        unsaid = {"val_labels": None, "class_weight": weight, "seed": asked["seed"], "finalists": asked["finalists"]}
+        # And what CaGAT's first searches left open had the values of `tuned`.
+        preset = "tuned" if asked["model"] == "cagat" else asked["preset"]
+        unsaid = {
+            "preset": preset,
+            "val_labels": None,
+            "class_weight": weight,
+            "seed": asked["seed"],
+            "finalists": asked["finalists"],
+        }
         known = unsaid | json.loads(read_bounded(path, _LARGEST_BYTES))
         differing = [key for key in asked if known[key] != asked[key]]
     except (OSError, ValueError, KeyError, TypeError) as error:
