@@ -73,11 +73,21 @@ def problem_of(graph: Data, labels: Mapping[int, str], seed: int, *, folds: bool
     return Problem(labelled, Split(nodes, none, none), None, None, "all", folds_of(y, seed) if folds else None, weight)
 
 
-def fit(graph: Data, labels: Mapping[int, str], config: TrainConfig, *, folds: bool) -> tuple[Problem, Trainer]:
-    """Fit a model to all labels: with folds as `cagat train` does, without them for a fixed number of epochs."""
+def fit(
+    graph: Data,
+    labels: Mapping[int, str],
+    config: TrainConfig,
+    *,
+    folds: bool,
+    check: Callable[[], None] = lambda: None,
+) -> tuple[Problem, Trainer]:
+    """Fit a model to all labels: with folds as `cagat train` does, without them for a fixed number of epochs.
+
+    `check` is called after each epoch, and may raise.
+    """
     problem = problem_of(graph, labels, config.seed, folds=folds)
     trainer = make_trainer(config, problem, _CPU, World())
-    _run(trainer)
+    _run(trainer, check)
     return problem, trainer
 
 
@@ -96,7 +106,7 @@ def _probabilities(logits: Tensor, temperature: float = 1.0) -> NDArray[np.float
 def out_of_fold(problem: Problem, trainer: Trainer, config: TrainConfig, check: Callable[[], None]) -> Judged | None:
     """The logits of all labelled nodes, each by a model that was fitted like this one without its fold.
 
-    Nothing if there are too few labels for folds. `check` is called after each epoch, and may raise.
+    Nothing if there are too few labels for folds. `check` is as in :func:`fit`.
     """
     train = problem.part("train")
     folds = folds_of(train.classes, config.seed)
@@ -171,7 +181,7 @@ class BackgroundFit:
             self._condition.notify()
 
     def close(self) -> None:
-        """End the thread after the fit that it is at."""
+        """End the thread after the epoch that it is at."""
         with self._condition:
             self._ended, self._wanted = True, None
             self._condition.notify()
@@ -207,11 +217,12 @@ class BackgroundFit:
             self._tell("Label nodes of two classes to get a first model.")
             return
         self._tell(f"Fitting a model to {len(labels)} labels ...")
-        problem, trainer = fit(self._graph, labels, self._config, folds=False)
-        self.fitted = fitted(problem, trainer)
+        problem, trainer = fit(self._graph, labels, self._config, folds=False, check=self._check_end)
+        self.fitted, known = fitted(problem, trainer), f"The model knows {len(labels)} labels."
+        self._tell(known)
         self._after_fit(self.fitted)
-        judging = f"The model knows {len(labels)} labels."
-        self._tell(f"{judging} Estimating how right it is ...")
+        if folds_of(problem.part("train").classes, self._config.seed) is not None:
+            self._tell(f"{known} Estimating how right it is ...")
         with torch.random.fork_rng(devices=[]):
             judged = out_of_fold(problem, trainer, self._config, self._check)
         if judged is not None:
@@ -222,7 +233,11 @@ class BackgroundFit:
             found = Estimate.of(judged)
             kept = [one for one in self.curve if one.labels != len(labels)]
             self.curve = [*kept, Estimated(len(labels), found.accuracy, found.low, found.high)]
-        self._tell(judging)
+        self._tell(known)
+
+    def _check_end(self) -> None:
+        if self._ended:
+            raise Abandoned
 
     def _check(self) -> None:
         if self._ended or self._wanted is not None or self._jobs:

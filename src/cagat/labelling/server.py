@@ -225,6 +225,8 @@ class LabelServer:
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             self._socket.bind((HOST, port))
+            # From here on requests wait for an answer, so that the address can be opened before :meth:`serve`.
+            self._socket.listen()
         except (OSError, OverflowError) as error:
             self._socket.close()
             raise ConfigError(f"Port {port} cannot be had ({error}). Leave --port out for any that is free.") from error

@@ -125,6 +125,8 @@ class Session:
         with self._lock:
             if self.store.read_only:
                 raise LabelError(self.store.read_only)
+            if self._finish is not None and self._finish["running"]:
+                return "Predictions and report are being written already."
             labels = self.labels
             if len(set(labels.values())) < 2:
                 raise LabelError("There is no model without labels of two classes. Label some more nodes first.")
@@ -262,7 +264,9 @@ class Session:
     def _with_model(self, found: Fitted) -> None:
         """Called by the background with a new model."""
         enough = found.labels >= LABELS_FOR_A_SAY * max(2, len(self.store.classes))
-        if enough or len(self._order) < AHEAD // 2:
+        with self._lock:
+            left = len(set(self._order) - self.labels.keys())
+        if enough or left < AHEAD // 2:
             self._suggest_more(found if enough else None)
 
     def _suggest_more(self, found: Fitted | None) -> None:
