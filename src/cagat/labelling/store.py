@@ -33,7 +33,10 @@ class LabelError(CagatError, ValueError):
 
 
 class Entry(NamedTuple):
-    """Something that was done: `label` a node, `skip` one, or name a `class`; and what the node's label was before."""
+    """Something that was done: `label` a node, `skip` one, or name a `class`; and what the node's label was before.
+
+    `undo` undoes the last of these; a class that was `known` from the start is not undone.
+    """
 
     do: str
     node: str = ""
@@ -98,6 +101,7 @@ class LabelStore:
         self.classes = list(dict.fromkeys(checked_class(name) for name in classes))
         self.skipped: dict[str, None] = {}
         self._done: list[Entry] = []
+        self._kept: set[str] = set()  # Classes that the journal knows.
         if not self.read_only:
             remove_leftovers(self.path)
         lines = self._journal_lines()
@@ -179,12 +183,15 @@ class LabelStore:
     def _do(self, entry: Entry) -> None:
         if self.read_only:
             raise LabelError(self.read_only)
-        line = {**entry._asdict(), "file": _digest(self.path)}
+        digest = _digest(self.path)
+        new = [Entry("known", label=name) for name in self.classes if name not in self._kept]
+        lines = [{**one._asdict(), "file": digest} for one in (*new, entry)]
         with disk_errors(self._journal), self._journal.open("ab") as stream:
-            stream.write(json.dumps(line).encode() + b"\n")
+            stream.write("".join(json.dumps(line) + "\n" for line in lines).encode())
             stream.flush()
             os.fsync(stream.fileno())
-        self._apply(line, labels=True)
+        for line in lines:
+            self._apply(line, labels=True)
         self._write()
 
     def _apply(self, line: Mapping[str, Any], *, labels: bool) -> None:
@@ -193,11 +200,15 @@ class LabelStore:
         if entry.do == "undo":
             self._undo(labels=labels)
             return
+        if entry.do in ("known", "class"):
+            self._kept.add(entry.label)
+            if entry.label not in self.classes:
+                self.classes.append(entry.label)
+            if entry.do == "known":
+                return
         self._done.append(entry)
         if entry.do == "skip":
             self.skipped[entry.node] = None
-        elif entry.do == "class" and entry.label not in self.classes:
-            self.classes.append(entry.label)
         elif entry.do == "label" and labels:
             self._rows[entry.node] = entry.label
 
@@ -209,6 +220,7 @@ class LabelStore:
             # A class that nodes have by now stays.
             if entry.label in self.classes and entry.label not in self._rows.values():
                 self.classes.remove(entry.label)
+                self._kept.discard(entry.label)
         elif labels and self._rows.get(entry.node) == entry.label:
             if entry.was is None:
                 del self._rows[entry.node]
