@@ -75,7 +75,13 @@ def test_an_oracle_labels_cora_by_pressing_keys(driver, start, press, wait_for, 
     wait_for(lambda: data(driver, "model") == "14")
     assert "Too few labels to estimate" in by_id(driver, "estimate").text
     wait_for(lambda: "The model's guess" in by_id(driver, "guess").text, 20)
-    picture(driver, "label-laptop")
+    picture(driver, "label-1400x900")
+    with browser(PHONE) as phone:  # A second window of the same server.
+        open_page(phone, served, wait_for)
+        assert data(phone, "labelled") == "14"
+        assert phone.execute_script("return document.documentElement.scrollWidth") <= PHONE[0]
+        picture(phone, "label-390x844")
+        assert complaints(phone) == []
     by_id(driver, "finish").click()
     wait_for(lambda: data(driver, "finished") == "14")
     assert f"cagat label cora --labels {tmp_path / 'labels.csv'} --finish" in by_id(driver, "finished").text
@@ -141,5 +147,5 @@ def test_on_a_phone_and_in_the_dark(start, wait_for):
         buttons[10].click()
         wait_for(lambda: served.session.labels == {node: name}, 20)
         wait_for(lambda: data(driver, "node") != str(node), 20)
-        picture(driver, "label-phone")
+        picture(driver, "label-dark")
         assert complaints(driver) == []
