@@ -95,7 +95,7 @@ function drawNode() {
   $("reason").textContent = node.label ? `Its label is ${node.label}. Choose another to change it.`
     : node.reason && `${node.index === offered ? "Why this one? " : ""}${node.reason}`;
   if (node.guess) {
-    const kind = state.model.calibrated ? "probability" : "probability, not calibrated: there are too few labels for that";
+    const kind = state.model.calibrated ? "calibrated probability" : "probability, not calibrated yet";
     $("guess").textContent = `The model's guess: ${node.guess.map((one) => `${one.class} ${percent(one.probability)}`).join(", ")} (${kind}).`;
   }
   if (node.because.length) {
