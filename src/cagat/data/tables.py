@@ -19,7 +19,9 @@ from cagat.errors import DatasetError
 
 _log = logging.getLogger(__name__)
 
-_MISSING = {"", "NA", "NaN", "nan", "null"}
+MISSING = {"", "NA", "NaN", "nan", "null"}
+"""Texts that are no label."""
+
 _SPLIT_CODES = {"train": 1, "training": 1, "val": 2, "valid": 2, "validation": 2, "test": 3, "testing": 3}
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 _NO_FEATURES: dict[str, Any] = {"features": None}
@@ -140,7 +142,7 @@ def graph_from_tables(
     class_names, labels = list[str](), np.full(nodes, -1, dtype=np.int64)
     if "labels" in tables:
         found, codes = tables["labels"].codes(1, may_be_missing=True)
-        class_names = sorted_names([name for name in found if name not in _MISSING])
+        class_names = sorted_names([name for name in found if name not in MISSING])
         # One place more, for the rows without any text, whose code is -1.
         labels[rows["labels"]] = np.append(places(found, class_names), -1)[codes]
     splits = [kind for kind in rows if kind == "splits" or len(tables[kind].columns.names) == 3]
@@ -251,7 +253,7 @@ def _sparse_features(table: Table, rows: NDArray[np.int64], nodes: int) -> tuple
 def split_codes(table: Table, rows: NDArray[np.int64], nodes: int) -> NDArray[np.int64]:
     """The split code of each node, by the last column of names; `rows` are the nodes of the table's rows."""
     found, codes = table.codes(-1, may_be_missing=True)
-    if wrong := [name for name in found if name not in _MISSING and name.lower() not in _SPLIT_CODES]:
+    if wrong := [name for name in found if name not in MISSING and name.lower() not in _SPLIT_CODES]:
         written = ", ".join(SPLIT_NAMES)
         raise DatasetError(f"{table.what}: {wrong[0]!r} is no part of a split. Write {written} or nothing.")
     result = np.zeros(nodes, dtype=np.int64)

@@ -1,0 +1,1 @@
+"""Label a graph in the browser: suggestions, a model in the background, and labels that are on disk at once."""
