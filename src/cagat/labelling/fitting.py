@@ -21,7 +21,6 @@ from cagat.training.cross_fit import FOLDS, folds_of
 from cagat.training.estimate import Estimate, Judged, temperature_of
 from cagat.training.evidence import Evidence, find_evidence
 from cagat.training.make_trainer import make_trainer
-from cagat.training.objective import Objective
 from cagat.training.problem import Problem, class_weight, new_model
 from cagat.training.trainer import EpochPlan, FullBatch, Trainer
 
@@ -116,7 +115,7 @@ def out_of_fold(problem: Problem, trainer: Trainer, config: TrainConfig, check: 
     for number in range(FOLDS):
         held = folds == number
         model, seen = new_model(config, problem.graph, _CPU), train.some(~held)
-        plan: EpochPlan = FullBatch(model, trainer.plan.inputs, seen, _NOBODY, Objective.of(options, seen))
+        plan: EpochPlan = FullBatch(model, trainer.plan.inputs, seen, _NOBODY, trainer.plan.objective)
         other = Trainer(plan, options)
         _run(other, check)
         found = other.logits()
