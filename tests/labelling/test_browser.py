@@ -48,6 +48,9 @@ def press(driver, wait_for):
 
 
 def open_page(driver, served, wait_for):
+    # The page of the test before may have complained that its server is gone.
+    driver.get("about:blank")
+    complaints(driver)
     driver.get(served.server.address)
     wait_for(lambda: data(driver, "ready") == "yes", 60)
 
