@@ -13,8 +13,7 @@ from cagat.models.node_classifier import NodeClassifier, arguments
 from cagat.nn import Features, SparseFeatures, as_features
 from cagat.nn.validation import require_finite, require_fitting, require_sizes
 
-# So many columns are propagated at a time. All at once take twice the time on Cora (76 ms and 41 ms of one core for
-# eight steps) and on PubMed (312 ms and 156 ms), and about as long on Citeseer.
+# So many columns are propagated at a time: on Cora and PubMed all at once took longer.
 _COLUMNS = 64
 
 

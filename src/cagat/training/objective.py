@@ -45,7 +45,7 @@ class Objective:
         """The objective of a fit on a graph of so many nodes.
 
         The number of labels may decide how strong the alignment is; and if most nodes have one, they are all that is
-        learnt from. Where classes are hard to tell apart, agreement would talk the model out of what labels say.
+        learnt from.
         """
         if options.objective == "supervised" or 2 * train.nodes.numel() > nodes:
             return cls()
