@@ -1,12 +1,16 @@
-import os
-import subprocess
+import ctypes
 import sys
+from pathlib import Path
 
+import psutil
 import pytest
 import torch
 from torch.testing import assert_close
 
 from cagat import memory, reference
+from processes import in_a_process
+
+M_MMAP_THRESHOLD = -3
 
 
 def test_adjacency_by_hand():
@@ -84,38 +88,34 @@ def test_refuses_what_does_not_fit_and_names_bytes_and_alternative():
         reference.dense_adjacency(torch.empty(2, 0), 10**6)
 
 
-PEAK = """
-import psutil, torch
-from pathlib import Path
-from cagat import reference
-told = []
-reference.require_memory = lambda needed, *_: told.append(needed)
+def _peaks_by_what_was_told() -> list[float]:
+    # Matrices that are too many for the memory are larger than what malloc keeps for itself: let it keep nothing.
+    ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 10**6)
+    told = []
+    reference.require_memory = lambda needed, *_: told.append(needed)
 
-def layer(n, grad, alpha):
-    Z, att = torch.randn(n, 4, 8, requires_grad=True), torch.randn(4, 8)
-    A, edge = torch.eye(n, dtype=torch.float64), torch.eye(n, dtype=torch.bool)
-    before = psutil.Process().memory_info().rss
-    with torch.set_grad_enabled(grad):
-        result = reference.cagat_layer(Z, att, att, A, edge, alpha=alpha)
-        if grad:
-            result.H.sum().backward()
-    return before
+    def layer(n, grad, alpha):
+        Z, att = torch.randn(n, 4, 8, requires_grad=True), torch.randn(4, 8)
+        A, edge = torch.eye(n, dtype=torch.float64), torch.eye(n, dtype=torch.bool)
+        before = psutil.Process().memory_info().rss
+        with torch.set_grad_enabled(grad):
+            result = reference.cagat_layer(Z, att, att, A, edge, alpha=alpha)
+            if grad:
+                result.H.sum().backward()
+        return before
 
-layer(10, True, 0.4)  # What torch loads late is not part of the need.
-# By growing need, since a process has one peak.
-for grad, alpha in ((False, 0.4), (True, 0.4), (True, torch.full((4,), 0.4, requires_grad=True))):
-    before = layer(800, grad, alpha)
-    peak = int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) * 1024
-    print((peak - before) / told[-1])
-"""
+    layer(10, True, 0.4)  # What torch loads late is not part of the need.
+    ratios = []
+    # By growing need, since a process has one peak.
+    for grad, alpha in ((False, 0.4), (True, 0.4), (True, torch.full((4,), 0.4, requires_grad=True))):
+        before = layer(800, grad, alpha)
+        peak = int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) * 1024
+        ratios.append((peak - before) / told[-1])
+    return ratios
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
 def test_the_need_is_estimated_well():
-    # Matrices that are too many for the memory are larger than what malloc keeps for itself: let it keep nothing.
-    environment = os.environ | {"MALLOC_MMAP_THRESHOLD_": "1000000"}
-    done = subprocess.run([sys.executable, "-c", PEAK], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    ratios = list(map(float, done.stdout.split()))
+    ratios = in_a_process(_peaks_by_what_was_told)
     assert len(ratios) == 3
     assert all(0.75 < ratio < 1.25 for ratio in ratios), ratios

@@ -1,32 +1,39 @@
 import os
 import re
 import signal
-import subprocess
 import sys
+import time
 import urllib.request
 
 import pytest
 
 from cagat.cli import main
+from processes import cagat, start
 
 GRAPH = "synthetic:nodes=90,degree=4,classes=3,features=8,seed=0"
 
 
 def test_it_prints_its_address_serves_and_ends_with_ctrl_c(tmp_path):
-    command = [sys.executable, "-m", "cagat", "label", GRAPH, "--no-browser", "--classes", "a,b"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, cwd=tmp_path, **pipes) as server:
-        try:
-            lines = [server.stdout.readline() for _ in range(3)]
-            assert lines[0] == "Labels: labels.csv (0 of 90 nodes)\n"
-            address = re.fullmatch(r"Page:   (http://127\.0\.0\.1:\d+/[\w-]{22}/)\n", lines[1])[1]
-            with urllib.request.urlopen(f"{address}state", timeout=60) as reply:
-                assert b'"name":"b"' in reply.read()
-            os.kill(server.pid, signal.SIGINT)
-            assert server.wait(timeout=60) == 0, server.stderr.read()
-            assert "Traceback" not in server.stderr.read()
-        finally:
-            server.kill()
+    said, labels = tmp_path / "server", tmp_path / "labels.csv"
+    said.with_suffix(".out").touch()
+    words = ["label", GRAPH, "--no-browser", "--classes", "a,b", "--labels", labels]
+    server = start(cagat, *words, said=said)
+    try:
+        deadline = time.monotonic() + 60
+        while len(lines := said.with_suffix(".out").read_text().splitlines()) < 3:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert lines[0] == f"Labels: {labels} (0 of 90 nodes)"
+        address = re.fullmatch(r"Page:   (http://127\.0\.0\.1:\d+/[\w-]{22}/)", lines[1])[1]
+        with urllib.request.urlopen(f"{address}state", timeout=60) as reply:
+            assert b'"name":"b"' in reply.read()
+        os.kill(server.pid, signal.SIGINT)
+        server.join(60)
+        errors = said.with_suffix(".err").read_text()
+        assert server.exitcode == 0, errors
+        assert "Traceback" not in errors
+    finally:
+        server.kill()
 
 
 def test_finish_writes_predictions(tmp_path, monkeypatch, capsys):

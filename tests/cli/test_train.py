@@ -1,7 +1,7 @@
 import io
 import json
+import os
 import signal
-import subprocess
 import sys
 import time
 from contextlib import redirect_stderr, redirect_stdout
@@ -15,6 +15,7 @@ import pyarrow.parquet
 import pytest
 import yaml
 
+import processes
 from cagat import data
 from cagat.cli import main
 
@@ -131,25 +132,24 @@ def test_a_diverging_run_exits_with_3(tmp_path):
     assert "Try a smaller --lr" in done.stderr
 
 
+def _cagat_that_listens(*words):
+    # Who runs in the background of a shell ignores Ctrl-C, and so would its children.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    processes.cagat(*words)
+
+
 def test_control_c_keeps_the_best_and_can_be_resumed(tmp_path):
-    command = [sys.executable, "-m", "cagat", "train", *SMALL, "--epochs", "10000", "--patience", "10000"]
-    command += ["--out", str(tmp_path / "run"), "--json"]
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # Who runs in the background of a shell ignores Ctrl-C, and so would its children.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    said, words = tmp_path / "said", ["train", *SMALL, "--epochs", "10000", "--patience", "10000", "--json"]
+    process = processes.start(_cagat_that_listens, *words, "--out", tmp_path / "run", said=said)
     metrics = tmp_path / "run" / "metrics.jsonl"
     deadline = time.monotonic() + 150
     while not (metrics.exists() and metrics.read_text().count("\n") > 3):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    os.kill(process.pid, signal.SIGINT)
+    process.join(60)
+    out, err = (said.with_suffix(suffix).read_text() for suffix in (".out", ".err"))
+    assert process.exitcode == 130, err
     assert "Go on with: cagat train --resume" in err
     assert "Traceback" not in err
     stopped = json.loads(out)

@@ -1,10 +1,6 @@
-"""What each process of `test_parallel.py` does: all cases in one start, since a start takes seconds.
-
-Run: torchrun --nproc-per-node N tests/distributed/cases.py OUT.json
-"""
+"""What each process of `test_parallel.py` does: all cases in one start."""
 
 import json
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -168,13 +164,9 @@ def _difference(ours: Tensor, theirs: Tensor) -> float:
     return (ours - theirs).abs().max().item() if ours.numel() else 0.0
 
 
-def main() -> None:
+def run_cases(out: Path) -> None:
     with World.joined() as world:
         torch.set_num_threads(1)
         found = {"graph": compare_with_one_process(world), "data": uneven_batches(world), "one batch": one_batch(world)}
         if world.is_first:
-            Path(sys.argv[1]).write_text(json.dumps(found))
-
-
-if __name__ == "__main__":
-    main()
+            out.write_text(json.dumps(found))

@@ -1,12 +1,11 @@
 """Several processes against one: `cases.py` does the work, once for each number of processes."""
 
 import json
-from pathlib import Path
 
 import pytest
 
-from distributed.cases import GRAPH_CASES, NODES
-from distributed.torchrun import torchrun
+from distributed.cases import GRAPH_CASES, NODES, run_cases
+from processes import run_ranks
 
 # Three: uneven, and every process has two others to exchange rows with. Two are those of `test_train.py`.
 SIZE = 3
@@ -14,9 +13,9 @@ SIZE = 3
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    out = tmp_path_factory.mktemp("cases") / "found.json"
-    torchrun(SIZE, Path(__file__).with_name("cases.py"), out)
-    return json.loads(out.read_text())
+    directory = tmp_path_factory.mktemp("cases")
+    run_ranks(SIZE, run_cases, directory / "found.json", said=directory)
+    return json.loads((directory / "found.json").read_text())
 
 
 def test_nodes_in_parts_are_exact(found):

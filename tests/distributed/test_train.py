@@ -7,6 +7,7 @@ import pytest
 
 from cagat.training import Run, TrainConfig
 from distributed.torchrun import torchrun
+from processes import cagat, run_ranks
 
 GRAPH = "synthetic:nodes=200,degree=4,classes=3,features=8,seed=0"
 SMALL = ("-m", "cagat", "train", "--dataset", GRAPH, "--labels", 5, "--val-labels", 5, "--hidden", 4, "--heads", 2)
@@ -26,12 +27,14 @@ def alone(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory) -> Path:
-    """Two processes, three epochs, then resumed for three more."""
+    """Two processes, three epochs, then resumed for three more, which torchrun need not start."""
     path = tmp_path_factory.mktemp("shared") / "run"
     printed = torchrun(2, *SMALL, "--epochs", 3, "--no-baselines", "--parallel", "graph", "--out", path, "--json")
     assert json.loads(printed)["epochs"] == 3
-    printed = torchrun(2, "-m", "cagat", "train", "--resume", path, "--epochs", 6, "--json")
-    assert json.loads(printed)["epochs"] == 6  # One line: the first process prints, the others do not.
+    # One line: the first process prints, the others do not.
+    run_ranks(2, cagat, "train", "--resume", path, "--epochs", 6, "--json", said=path.parent)
+    assert json.loads((path.parent / "0.out").read_text())["epochs"] == 6
+    assert (path.parent / "1.out").read_text() == ""
     return path
 
 

@@ -1,5 +1,4 @@
 import json
-import multiprocessing
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from cagat.experiments.jobs import Job, JobStore, Task, cached_graph
 from cagat.experiments.records import digest
 from cagat.experiments.summary import table_cells
 from cagat.experiments.tables import csv_table, readable_tables
+from processes import CONTEXT
 
 GRAPH = "synthetic:nodes=150,degree=4,classes=3,features=8,seed=0"
 SHORT = (("epochs", 3), ("hidden", 2), ("heads", 1))
@@ -121,12 +121,9 @@ def _work_for(directory, experiment, done):
 
 def test_four_workers_of_two_experiments_do_every_job_once(tmp_path):
     """As on several machines: they have nothing in common but the directory."""
-    with multiprocessing.Manager() as manager:
+    with CONTEXT.Manager() as manager:
         done = manager.list()
-        # Forked from a process without threads, so that all begin at about the same time.
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["cagat.experiments.jobs"])
-        workers = [context.Process(target=_work_for, args=(tmp_path, name, done)) for name in ("a", "b", "a", "b")]
+        workers = [CONTEXT.Process(target=_work_for, args=(tmp_path, name, done)) for name in ("a", "b", "a", "b")]
         for worker in workers:
             worker.start()
         for worker in workers:

@@ -1,4 +1,5 @@
 import os
+import signal
 from dataclasses import replace
 
 import pytest
@@ -34,6 +35,10 @@ def test_the_time_left(tmp_path):
     assert _seconds_left(store, jobs[1:], 2) == 3
 
 
+def _die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def test_a_worker_that_was_killed_is_worth_another_try():
     with pytest.raises(CagatError, match=r"was killed.*give the same command again"), worker_pool(1) as pool:
-        result_of(pool.submit(os._exit, 9))
+        result_of(pool.submit(_die))

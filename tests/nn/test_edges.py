@@ -1,13 +1,12 @@
-import subprocess
-import sys
-
 import pytest
 import torch
 from torch.testing import assert_close
 from torch_geometric.explain import AttentionExplainer, Explainer, GNNExplainer
+from torch_geometric.nn import GATConv
 
 from cagat import CaGATConv, CSRGraph
 from cagat.nn.edges import edge_features_with_loops
+from processes import in_a_process
 
 EDGES = torch.stack([torch.arange(90) % 30, (7 * torch.arange(90) + 1 + torch.arange(90) // 30) % 30])
 GRAPH = CSRGraph.from_edge_index(torch.tensor([[0], [1]]), 2)
@@ -25,6 +24,16 @@ def test_a_tensor_of_another_size_is_refused(shape):
         edge_features_with_loops(GRAPH, torch.zeros(1, 3), torch.ones(shape))
 
 
+def _after_a_layer_of_pyg() -> None:
+    GATConv(3, 2)
+    conv, edge_index = CaGATConv(3, 2), torch.tensor([[0, 1, 2], [1, 2, 0]])
+    conv.explain, conv._edge_mask, conv._apply_sigmoid = True, torch.ones(3), False
+    x = torch.rand(3, 3)
+    masked = conv(x, edge_index)
+    conv.explain = False
+    assert torch.allclose(masked, conv(x, edge_index))
+
+
 class TestExplainers:
     def explainer(self, conv, algorithm):
         return Explainer(
@@ -36,20 +45,7 @@ class TestExplainers:
         )
 
     def test_a_layer_of_pyg_that_was_made_before_changes_nothing(self):
-        code = """
-import torch
-from torch_geometric.nn import GATConv
-from cagat import CaGATConv
-GATConv(3, 2)
-conv, edge_index = CaGATConv(3, 2), torch.tensor([[0, 1, 2], [1, 2, 0]])
-conv.explain, conv._edge_mask, conv._apply_sigmoid = True, torch.ones(3), False
-x = torch.rand(3, 3)
-masked = conv(x, edge_index)
-conv.explain = False
-assert torch.allclose(masked, conv(x, edge_index))
-"""
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+        in_a_process(_after_a_layer_of_pyg)
 
     def test_attention_explainer_gives_each_edge_its_own_weight_also_with_self_loops(self):
         conv = CaGATConv(5, 4, 2).eval()

@@ -1,9 +1,9 @@
 """Checkpoints that are damaged, of another run, or of another version; and runs that are killed."""
 
-import multiprocessing
 import random
 import shutil
 import time
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ from cagat.files import WriteError
 from cagat.safetensors_file import read_tensors, write_tensors
 from cagat.training import Run, TrainConfig, TrainedRun
 from cagat.training.run_directory import RunError
+from processes import CONTEXT
 
 GRAPH = "synthetic:nodes=60,degree=4,classes=3,features=8,seed=0"
 SMALL = {
@@ -166,7 +167,7 @@ def train(path: Path, ready) -> None:
     if (path / "config.yaml").exists():
         run = Run.resume(path)
     else:
-        run = Run.start(TrainConfig.from_values(SMALL | {"dataset": "cora", "epochs": 10}), path)
+        run = Run.start(TrainConfig.from_values(SMALL | {"epochs": 30}), path)
     # More often than in earnest, so that many kills fall into a save.
     run.save_every = 0
     ready.set()
@@ -175,15 +176,12 @@ def train(path: Path, ready) -> None:
 
 @pytest.mark.timeout(300)
 def test_killed_runs_resume_to_the_bits_of_an_unbroken_one(tmp_path):
-    # `tools/faults.py` does the same to the command line, and more often. Processes that are forked from one that has
-    # all modules, but no threads, start at once.
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["cagat.training"])
+    # `tools/faults.py` does the same to the command line, and more often.
     draw = random.Random(0)
 
-    def process_for(path: Path) -> multiprocessing.Process:
-        ready = context.Event()
-        process = context.Process(target=train, args=(path, ready))
+    def process_for(path: Path) -> BaseProcess:
+        ready = CONTEXT.Event()
+        process = CONTEXT.Process(target=train, args=(path, ready))
         process.start()
         assert ready.wait(60)
         return process

@@ -5,12 +5,12 @@ import os
 import signal
 import statistics
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import cache
+from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,7 +21,6 @@ from cagat.experiments.jobs import Job, JobStore
 from cagat.training.compute import keep_freed_memory
 
 _POLL_SECONDS = 0.5
-_PARENT_POLL_SECONDS = 2.0
 _T = TypeVar("_T")
 
 
@@ -84,13 +83,23 @@ def _seconds_left(store: JobStore, pending: list[Job], processes: int) -> float 
     return sum(means.get((job.method, job.task.dataset), overall) for job in pending) / processes
 
 
+def worker_context() -> BaseContext:
+    """How processes are started: not forked from this one, since torch's threads do not survive a fork.
+
+    Where the system has forks, from one without threads that has imported what all of them need, which takes seconds.
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    return context
+
+
 @contextmanager
 def worker_pool(processes: int, deterministic: bool = False) -> Iterator[ProcessPoolExecutor]:
     """Processes that are killed at the end: after an interrupt nobody wants to wait for what is under way."""
     others = set(multiprocessing.active_children())
-    # Spawned, not forked: torch's threads do not survive a fork.
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(processes, context, _init_worker, (deterministic,))
+    pool = ProcessPoolExecutor(processes, worker_context(), _init_worker, (deterministic,))
     try:
         yield pool
     finally:
@@ -116,11 +125,11 @@ def _init_worker(deterministic: bool) -> None:
     # A fit itself runs on one thread, so this is all that is left to ask for.
     torch.use_deterministic_algorithms(deterministic)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = os.getppid()
+    parent = multiprocessing.parent_process()
+    assert parent is not None
 
     def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(_PARENT_POLL_SECONDS)
+        parent.join()
         os._exit(1)
 
     threading.Thread(target=watch, name="cagat-parent-watch", daemon=True).start()
