@@ -104,7 +104,12 @@ class Problem:
         """What is to be said of classes that have fewer labels than were asked for."""
         wanted = (self.labels or 0) + (self.val_labels or 0)
         counts = torch.bincount(self.graph.y[self.graph.y >= 0], minlength=len(self.graph.class_names)).tolist()
-        named = zip(self.graph.class_names, counts, strict=True)
+        named = list(zip(self.graph.class_names, counts, strict=True))
+        single = ", ".join(repr(name) for name, count in named if count == 1)
+        if self.protocol == "all" and single:
+            return (
+                f" One label alone is learnt but cannot be checked: {single}. Label more such nodes, or join classes."
+            )
         return small_classes([f"{name} ({count})" for name, count in named if count <= wanted])
 
     def fingerprint(self) -> str:

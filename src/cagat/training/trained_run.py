@@ -107,8 +107,9 @@ class TrainedRun:
         problem = Problem.load(self.config, self.encoder)
         if problem.fingerprint() != self.description.graph:
             raise RunError(
-                f"{self.config.dataset}: is no longer the graph that the run in {self.directory.path} was trained on. "
-                f"Bring that back; or label the new one with: cagat predict RUN --dataset {self.config.dataset}"
+                f"{self.config.dataset}: has other nodes, edges, features or labels than when the run in "
+                f"{self.directory.path} was trained on it. Bring those back, train again, or label the graph as it is "
+                f"with: cagat predict {self.directory.path} --dataset {self.config.dataset}"
             )
         return problem
 
