@@ -125,7 +125,7 @@ def test_a_class_with_one_label_is_named(tmp_path):
     graph = str(own_graph(tmp_path / "graph", per_class=(8, 1)))
     problem = Problem.load(TrainConfig.from_values({"dataset": graph}))
     alone = problem.graph.class_names[int(problem.graph.y[problem.graph.y >= 0].bincount().argmin())]
-    assert f"One label alone is learnt but cannot be checked: {alone!r}. Label more" in problem.summary()
+    assert f"One label alone is learnt but cannot be checked: {alone!r}. Label more of" in problem.summary()
 
 
 def test_rare_classes_weigh_more_where_one_class_has_most_labels(tmp_path):

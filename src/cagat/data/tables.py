@@ -185,7 +185,7 @@ def _check_names(tables: Mapping[str, Table], rows: Mapping[str, NDArray[np.int6
             row, end = np.argwhere(is_strange)[0]
             count, column = len(np.unique(found[is_strange])), tables[kind].columns.names[end]
             _log.info(
-                "%s: %d of its nodes have no row in %s, the first being %r in row %d, column %r. Unless a trained model "
+                "%s: %d of its nodes have no row in %s, the first being %r in row %d, column %r. Unless a model "
                 "knows them, their features are 0: add rows for them, or correct their names.",
                 *(what, count, others[0], names[found[row, end]], row + 1, column),
             )

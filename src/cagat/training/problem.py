@@ -107,9 +107,7 @@ class Problem:
         named = list(zip(self.graph.class_names, counts, strict=True))
         single = ", ".join(repr(name) for name, count in named if count == 1)
         if self.protocol == "all" and single:
-            return (
-                f" One label alone is learnt but cannot be checked: {single}. Label more such nodes, or join classes."
-            )
+            return f" One label alone is learnt but cannot be checked: {single}. Label more of them, or join classes."
         return small_classes([f"{name} ({count})" for name, count in named if count <= wanted])
 
     def fingerprint(self) -> str:
