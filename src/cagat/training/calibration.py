@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import binary_cross_entropy
 
 _LOWEST, _HIGHEST = -3.0, 3.0
 """The range of the logarithm of a temperature."""
@@ -18,11 +19,11 @@ BINS = 15
 
 
 def fit_temperature(logits: Tensor, classes: Tensor, shares: Tensor | None = None) -> float:
-    """The temperature by which logits must be divided for the mean confidence to be the accuracy.
+    """The temperature by which logits must be divided for confidences to say best which predictions are right.
 
     It is taken from nodes that the model did not learn from. With few of them chance decides, so a Laplace prior holds
-    the temperature at 1 as long as confidence and accuracy differ by no more than chance, and lets it go beyond.
-    The likelihood of all classes would ask for a sharper distribution where the confidence is right already.
+    the temperature at 1 as long as the likelihood gains no more than by chance, and lets it go beyond. The likelihood
+    is that of right and wrong: that of all classes would also judge how wrong predictions spread over the others.
 
     Args:
         logits: Of these nodes, shape ``(nodes, classes)``.
@@ -38,17 +39,15 @@ def fit_temperature(logits: Tensor, classes: Tensor, shares: Tensor | None = Non
     weights = torch.ones(len(classes), dtype=torch.float64)
     if shares is not None:
         weights = (shares.cpu().double() / torch.bincount(classes, minlength=len(shares)).clamp(min=1))[classes]
-    weights /= weights.sum()
+    # They sum to the number of nodes of equal weight that would tell as much.
+    weights *= weights.sum() / weights.square().sum()
+
     right = (logits.argmax(dim=1) == classes).double()
-    # So many nodes of equal weight would tell as much; one right and one wrong more, as no accuracy is certain.
-    nodes = 1 / weights.square().sum().item()
-    accuracy = (weights @ right).item()
-    smoothed = (nodes * accuracy + 1) / (nodes + 2)
-    variance = smoothed * (1 - smoothed) / nodes
 
     def objective(logarithm: float) -> float:
         confidence = (logits / math.exp(logarithm)).softmax(dim=1).amax(dim=1)
-        return ((weights @ confidence).item() - accuracy) ** 2 / (2 * variance) + abs(logarithm) / _PRIOR
+        losses = binary_cross_entropy(confidence.clamp(max=1.0), right, reduction="none")
+        return (weights @ losses).item() + abs(logarithm) / _PRIOR
 
     return math.exp(minimize_scalar(objective, bounds=(_LOWEST, _HIGHEST), method="bounded").x)
 
