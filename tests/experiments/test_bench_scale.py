@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 
 from cagat.errors import CagatError
@@ -38,8 +40,12 @@ def test_a_probe_answers():
     assert found.peak > found.above >= 0
 
 
-def test_a_probe_says_what_went_wrong(monkeypatch):
-    # A process that ends at once, instead of one that first loads all that is measured.
-    monkeypatch.setattr(scale.sys, "executable", "false")
-    with pytest.raises(CagatError, match="The layer on nowhere ended with code 1: "):
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows runs no shell scripts")
+def test_a_probe_says_what_went_wrong(monkeypatch, tmp_path):
+    # A process that fails at once, instead of one that first loads all that is measured.
+    failing = tmp_path / "python"
+    failing.write_text('#!/bin/sh\necho "no graph called $4" >&2\nexit 1\n')
+    failing.chmod(0o755)
+    monkeypatch.setattr(scale.sys, "executable", str(failing))
+    with pytest.raises(CagatError, match="The layer on nowhere ended with code 1: no graph called nowhere"):
         scale.probe("layer", "nowhere", 1)
