@@ -20,10 +20,10 @@ READINGS = [
 
 
 def diffused(graph: RandomGraph, K: int = 2, T: int = 2, alpha=0.4, xi=0.1, **reading):
-    """The operator S of a random layer with two heads, and the dense S of the reference."""
+    """The operator S of a random layer with three heads, and the dense S of the reference."""
     generator = torch.Generator().manual_seed(0)
-    Z = torch.randn(graph.num_nodes, 2, 3, generator=generator, dtype=torch.float64)
-    att = torch.randn(2, 2, 3, generator=generator, dtype=torch.float64)
+    Z = torch.randn(graph.num_nodes, 3, 3, generator=generator, dtype=torch.float64)
+    att = torch.randn(2, 3, 3, generator=generator, dtype=torch.float64)
     made = CSRGraph.from_edge_index(*graph)
     G = edge_softmax(made.pattern, (Z * att[1]).sum(-1), (Z * att[0]).sum(-1))
     result = diffuse(Z, G, made, Coefficients(alpha, 0.3, xi), Diffusion(K, T, **reading))
@@ -39,7 +39,7 @@ def test_products_rows_and_pairs_equal_the_dense_matrix(graph, reading, alpha, x
     S, n = result.S, graph.num_nodes
     assert_close(result.H, dense.H, rtol=1e-10, atol=1e-12)
 
-    V = torch.randn(n, 2, 4, dtype=torch.float64)
+    V = torch.randn(n, 3, 4, dtype=torch.float64)
     assert_close(S.matmul(V), torch.einsum("hij,jhc->ihc", dense.S, V), rtol=1e-10, atol=1e-12)
     assert_close(S.matmul(V, transpose=True), torch.einsum("hji,jhc->ihc", dense.S, V), rtol=1e-10, atol=1e-12)
     shared = V[:, :1]
@@ -63,14 +63,14 @@ RING = RandomGraph(torch.stack([torch.arange(9), torch.arange(9).roll(1)]), 9, N
 def test_no_pairs_and_no_rows():
     S = diffused(RING)[0].S
     none = torch.empty(0, dtype=torch.long)
-    assert S.at(none, none).shape == (0, 2)
-    assert S.rows(none).shape == (0, 2, 9)
+    assert S.at(none, none).shape == (0, 3)
+    assert S.rows(none).shape == (0, 3, 9)
 
 
 def test_blocks_of_columns_give_what_one_block_gives(monkeypatch):
     S, pairs = diffused(RING)[0].S, torch.randint(0, 9, (2, 40))
     rows, values = S.rows(torch.arange(9)), S.at(*pairs)
-    two_columns = 2 * 2 * (S.num_steps + 1) * 9 * 2 * 8
+    two_columns = 2 * 2 * (S.num_steps + 1) * 9 * 3 * 8
     monkeypatch.setattr("cagat.diffusion.attention._BLOCK_BYTES", two_columns)
     assert_close(S.rows(torch.arange(9)), rows)
     assert_close(S.at(*pairs), values)
@@ -91,7 +91,7 @@ def test_gradients_flow_through_single_values(reading):
 
 
 def test_a_product_does_not_depend_on_earlier_ones():
-    S, V = diffused(RING)[0].S, torch.randn(9, 2, 3, dtype=torch.float64)
+    S, V = diffused(RING)[0].S, torch.randn(9, 3, 3, dtype=torch.float64)
     with torch.no_grad():
         before = S.matmul(V)
     V.mul_(2)
@@ -102,7 +102,7 @@ def test_a_product_does_not_depend_on_earlier_ones():
 
 
 def test_a_chain_is_shared():
-    S, Z = diffused(RING)[0].S, torch.randn(9, 2, 3, dtype=torch.float64)
+    S, Z = diffused(RING)[0].S, torch.randn(9, 3, 3, dtype=torch.float64)
     chain = Chain(S.graph, "row", Z)
     assert_close(S.matmul(chain), S.matmul(Z))
     assert_close(S.matmul(chain, transpose=True), S.matmul(Z, transpose=True))
@@ -112,7 +112,7 @@ def test_a_chain_is_shared():
 
 @pytest.mark.parametrize("grad", [False, True])
 def test_single_values_take_the_memory_of_a_block(grad, monkeypatch):
-    # 600 columns, each of 300 kB through all steps: they would take 180 MB at once.
+    # 600 columns, each of 450 kB through all steps: they would take 270 MB at once.
     monkeypatch.setattr("cagat.diffusion.attention._BLOCK_BYTES", 2**22)
     edge_index = torch.randint(0, 600, (2, 2400))
     S = diffused(RandomGraph(edge_index, 600, None))[0].S if not grad else _with_gradient(edge_index)
@@ -133,9 +133,9 @@ def test_single_values_take_the_memory_of_a_block(grad, monkeypatch):
 
 def _with_gradient(edge_index):
     made = CSRGraph.from_edge_index(edge_index, 600)
-    logits = torch.randn(600, 2, dtype=torch.float64, requires_grad=True)
+    logits = torch.randn(600, 3, dtype=torch.float64, requires_grad=True)
     G = edge_softmax(made.pattern, logits, logits)
-    return diffuse(torch.randn(600, 2, 3).double(), G, made, Coefficients(0.4, 0.3, 0.1), Diffusion(2, 2)).S
+    return diffuse(torch.randn(600, 3, 3).double(), G, made, Coefficients(0.4, 0.3, 0.1), Diffusion(2, 2)).S
 
 
 def test_g_itself_is_an_operator():

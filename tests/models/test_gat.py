@@ -7,9 +7,9 @@ from cagat.models import GAT, GATv2
 
 def test_is_two_of_pygs_layers():
     torch.manual_seed(0)
-    model = GAT(6, 3, 4, heads=2, dropout=0.0, attention_dropout=0.0).double()
+    model = GAT(6, 3, 4, heads=3, dropout=0.0, attention_dropout=0.0).double()
     x, edge_index = torch.randn(40, 6).double(), torch.randint(0, 40, (2, 120)).unique(dim=1)
-    first, second = GATConv(6, 3, heads=2).double(), GATConv(6, 4, concat=False).double()
+    first, second = GATConv(6, 3, heads=3).double(), GATConv(9, 4, concat=False).double()
     first.load_state_dict(model.conv1.state_dict())
     second.load_state_dict(model.conv2.state_dict())
     theirs = second(torch.nn.functional.elu(first(x, edge_index)), edge_index)

@@ -26,6 +26,9 @@ from numba.core import cgutils, errors
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+# Only compiled code calls what is compiled here, which so needs no entrances for Python and C; making them takes time.
+_NO_ENTRANCES: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
 _INT32, _INT64 = ir.IntType(32), ir.IntType(64)
 _NOT_PREFETCHED = 32
 
@@ -41,7 +44,8 @@ def intrinsic(function: Callable[..., Any]) -> Any:
 def compiled_as(operation: Callable[..., Any], typed: Callable[..., Any]) -> None:
     """Say what compiled code does where it finds an operation, given the types and the constants of its arguments."""
     # Rows must not leave their registers at the border of a function, so there is none in the machine code.
-    extending.overload(operation, jit_options={"forceinline": True}, prefer_literal=True, strict=False)(typed)
+    options: Any = {"forceinline": True} | _NO_ENTRANCES
+    extending.overload(operation, jit_options=options, prefer_literal=True, strict=False)(typed)
 
 
 def inlined(function: F) -> F:
@@ -57,7 +61,7 @@ def step(function: F) -> F:
         return function
 
     typed.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
-    extending.overload(function, prefer_literal=True, strict=False)(typed)
+    extending.overload(function, jit_options=_NO_ENTRANCES, prefer_literal=True, strict=False)(typed)
     return function
 
 
