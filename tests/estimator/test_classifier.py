@@ -72,7 +72,7 @@ def test_learns_cora_from_twenty_labels_a_class():
     train, val, test = (part.numpy() for part in data.split(graph.y, 20, 0, seed=0))
     few = np.full_like(y, -1)
     few[train] = y[train]
-    classifier = CaGATClassifier(rounds=1, lr=0.05, epochs=20, random_state=0)
+    classifier = CaGATClassifier(rounds=1, lr=0.1, epochs=8, random_state=0)
     classifier.fit(sparse.csr_array(graph.x.numpy()), few, graph=graph.edge_index)
     assert len(val) == 0
     assert np.mean(classifier.transduction_[test] == y[test]) > 0.72
@@ -350,7 +350,7 @@ def test_iris_is_labelled_about_as_well_as_by_label_spreading():
     unlabelled = few == -1
     spreading = LabelSpreading(kernel="knn", n_neighbors=10).fit(StandardScaler().fit_transform(X), few)
     wanted = np.mean(spreading.transduction_[unlabelled] == y[unlabelled])
-    classifier = small(epochs=60, heads=4, lr=0.05).fit(X, few)
+    classifier = small(epochs=30, lr=0.1).fit(X, few)
     assert np.mean(classifier.transduction_[unlabelled] == y[unlabelled]) > wanted - 0.05
 
 
