@@ -13,6 +13,7 @@ import statistics
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,18 @@ def experiment_block(make: Callable[[], Experiment]) -> Callable[[Path], str]:
 
 def cells_of(experiment: Experiment, results: Path) -> list[TableCell]:
     """What the records have of an experiment."""
-    return table_cells(experiment, JobStore(results, experiment.name))
+    return table_cells(experiment, store_of(experiment, results))
+
+
+def store_of(experiment: Experiment, results: Path) -> JobStore:
+    """The records of an experiment, which are read again only if a file has changed."""
+    files = [(path, path.stat()) for path in sorted(results.glob("*.jsonl"))]
+    return _store(results, experiment.name, tuple((path, at.st_mtime_ns, at.st_size) for path, at in files))
+
+
+@lru_cache(maxsize=3)
+def _store(results: Path, name: str, state: tuple[tuple[Path, int, int], ...]) -> JobStore:
+    return JobStore(results, name)
 
 
 def source(experiment: Experiment, results: Path) -> str:
@@ -180,7 +192,7 @@ def _by_split(cells: list[TableCell]) -> dict[int, float]:
 def fit_times(results: Path) -> str:
     """What a run of Table 1 costs: median seconds of a core and epochs, for all methods that learn by epochs."""
     experiment = table1()
-    store = JobStore(results, experiment.name)
+    store = store_of(experiment, results)
     runs: dict[tuple[str, str], dict[str, list[dict[str, Any]]]] = {}
     for job in experiment.jobs():
         found = store.found(job)

@@ -29,7 +29,7 @@ def cagat(*arguments, code=0):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     out = tmp_path_factory.mktemp("mixed") / "run"
-    cagat("train", "--dataset", EXAMPLE, "--epochs", "40", "--out", out, "--json")
+    cagat("train", "--dataset", EXAMPLE, "--epochs", "20", "--no-baselines", "--out", out, "--json")
     return out
 
 
@@ -122,5 +122,5 @@ def test_a_resumed_run_keeps_its_encoder(run, tmp_path):
     copy = tmp_path / "run"
     shutil.copytree(run, copy)
     before = (copy / "encoder.skops").read_bytes()
-    cagat("train", "--resume", copy, "--epochs", "45", "--json")
+    cagat("train", "--resume", copy, "--epochs", "21", "--json")
     assert (copy / "encoder.skops").read_bytes() == before

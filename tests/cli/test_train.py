@@ -81,7 +81,17 @@ def test_json_is_the_only_line_of_standard_output(tmp_path):
 def test_a_flag_wins_over_the_file_and_the_file_over_the_preset(tmp_path):
     (tmp_path / "c.yaml").write_text(f"dataset: {GRAPH}\nlabels: 5\nval-labels: 5\nepochs: 9\nlam: 0.9\nout: here\n")
     done = cagat(
-        "train", "--config", "c.yaml", "--preset", "tuned", "--epochs", 1, "--no-feedback", "--json", cwd=tmp_path
+        "train",
+        "--config",
+        "c.yaml",
+        "--preset",
+        "tuned",
+        "--epochs",
+        1,
+        "--no-feedback",
+        "--no-baselines",
+        "--json",
+        cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
     written = yaml.safe_load((tmp_path / "here" / "config.yaml").read_text())
@@ -296,7 +306,7 @@ def test_the_line_of_a_terminal_of_80_columns(monkeypatch):
 
 
 def test_own_graph_as_in_the_example(tmp_path):
-    done = cagat("train", "--dataset", OWN_GRAPH, "--epochs", 30, "--out", tmp_path / "run", "--json")
+    done = cagat("train", "--dataset", OWN_GRAPH, "--epochs", 20, "--no-baselines", "--out", tmp_path / "run", "--json")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert result["estimated_low"] < result["estimated_accuracy"] < result["estimated_high"]

@@ -1,7 +1,5 @@
 import doctest
-import re
 import warnings
-from pathlib import Path
 
 import joblib
 import networkx
@@ -26,8 +24,7 @@ from cagat.estimator import fitting
 from cagat.estimator.fitting import hold_out
 from cagat.settings import SETTINGS, TrainConfig
 
-ROOT = Path(__file__).parents[2]
-FAST = {"rounds": 1, "steps": 1, "heads": 2, "hidden": 4, "lr": 0.1, "epochs": 15, "random_state": 0}
+FAST = {"rounds": 1, "steps": 1, "heads": 2, "hidden": 4, "lr": 0.3, "epochs": 4, "random_state": 0}
 EXPECTED_FAILURES = {
     "check_classifiers_classes": "the check's classes are -1 and 1, but -1 means unlabelled, as in scikit-learn's own "
     "semi-supervised classifiers, which the check leaves out by their names",
@@ -75,7 +72,7 @@ def test_learns_cora_from_twenty_labels_a_class():
     train, val, test = (part.numpy() for part in data.split(graph.y, 20, 0, seed=0))
     few = np.full_like(y, -1)
     few[train] = y[train]
-    classifier = CaGATClassifier(rounds=1, lr=0.05, epochs=20, random_state=0)
+    classifier = CaGATClassifier(rounds=1, lr=0.1, epochs=8, random_state=0)
     classifier.fit(sparse.csr_array(graph.x.numpy()), few, graph=graph.edge_index)
     assert len(val) == 0
     assert np.mean(classifier.transduction_[test] == y[test]) > 0.72
@@ -341,24 +338,10 @@ def test_more_neighbours_than_rows():
     assert classifier.predict(X[6:]).shape == (54,)
 
 
-def test_docstring_and_documents_run():
+def test_the_example_of_the_docstring_runs():
     found = doctest.testmod(cagat.estimator.classifier)
     assert found.attempted > 5
     assert found.failed == 0
-    names = {}
-    exec(snippets("docs/estimator.md")[0], names)
-    assert names["accuracy"] > 0.85
-    assert names["new"].tolist() == names["classifier"].transduction_[:3].tolist()
-    # The README's default settings train for long, so here it only has to run.
-    (snippet,) = (text for text in snippets("README.md") if "CaGATClassifier" in text)
-    assert "CaGATClassifier(random_state=0)" in snippet
-    names = {"cagat": cagat}
-    exec(snippet.replace("CaGATClassifier(random_state=0)", "CaGATClassifier(random_state=0, epochs=1)"), names)
-    assert names["labels"].shape == (178,)
-
-
-def snippets(document):
-    return re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(), re.DOTALL)
 
 
 def test_iris_is_labelled_about_as_well_as_by_label_spreading():
@@ -367,7 +350,7 @@ def test_iris_is_labelled_about_as_well_as_by_label_spreading():
     unlabelled = few == -1
     spreading = LabelSpreading(kernel="knn", n_neighbors=10).fit(StandardScaler().fit_transform(X), few)
     wanted = np.mean(spreading.transduction_[unlabelled] == y[unlabelled])
-    classifier = small(epochs=60, heads=4, lr=0.05).fit(X, few)
+    classifier = small(epochs=30, lr=0.1).fit(X, few)
     assert np.mean(classifier.transduction_[unlabelled] == y[unlabelled]) > wanted - 0.05
 
 

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from cagat import CaGATClassifier
 from cagat.errors import ConfigError, DatasetError
 
-FAST = {"rounds": 1, "steps": 1, "heads": 2, "hidden": 4, "lr": 0.1, "epochs": 15, "random_state": 0}
+FAST = {"rounds": 1, "steps": 1, "heads": 2, "hidden": 4, "lr": 0.3, "epochs": 4, "random_state": 0}
 
 
 def people(count=60):

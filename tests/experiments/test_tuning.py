@@ -11,7 +11,7 @@ from cagat import data
 from cagat.cli.tune import tune
 from cagat.errors import ConfigError
 from cagat.experiments import jobs as scoring
-from cagat.experiments import tuning, workers
+from cagat.experiments import search_report, tuning, workers
 from cagat.experiments.search_report import write_report
 from cagat.experiments.tuning import Search, TuneOptions, read_trials, search_space
 from cagat.training import TrainConfig
@@ -131,9 +131,16 @@ def nodes_seen(monkeypatch) -> list[tuple[set[int], set[int]]]:
     return seen
 
 
+@pytest.fixture
+def no_picture(monkeypatch):
+    """A report without its picture, which takes longer than the search."""
+    monkeypatch.setattr(search_report, "_draw", lambda *_: None)
+
+
 THIRDS = {part: list(range(start, 90, 3)) for start, part in enumerate(("train", "val", "test"))}
 
 
+@pytest.mark.usefixtures("no_picture")
 @pytest.mark.parametrize(
     "asked_for", [{"labels": (5,)}, {"labels": (5,), "val_labels": 5}, {"val_labels": 5}, {}], ids=str
 )
@@ -180,6 +187,7 @@ def test_of_ones_own_graph_all_labelled_nodes_take_part(tmp_path, nodes_seen):
         Search.open(options(tmp_path / "more", **chosen))
 
 
+@pytest.mark.usefixtures("no_picture")
 def test_columns_and_class_weights_are_passed_on(tmp_path, monkeypatch):
     folder = tmp_path / "mine"
     folder.mkdir()
@@ -304,6 +312,7 @@ def test_what_cannot_be_had_together_is_given_up(tmp_path):
     assert "affinity" in search.commonest_reason()
 
 
+@pytest.mark.usefixtures("no_picture")
 def test_the_command(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(workers, "ProcessPoolExecutor", ProcessPoolExecutor)
     tune(out=tmp_path / "t", dataset=[GRAPH], labels=[5], splits=1, trials=1, epochs=2, patience=5)

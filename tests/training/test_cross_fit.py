@@ -20,7 +20,9 @@ GRAPH = "synthetic:nodes=300,degree=6,classes=3,features=40,seed=0"
 
 
 def config(**values):
-    return TrainConfig.from_values({"dataset": GRAPH, "protocol": "all", "epochs": 8, "threads": 1} | values)
+    return TrainConfig.from_values(
+        {"dataset": GRAPH, "protocol": "all", "epochs": 4, "threads": 1, "baselines": False} | values
+    )
 
 
 def own_graph(directory, classes=("a", "b"), per_class=(8, 8), nodes=40):
@@ -79,7 +81,7 @@ def test_an_interrupted_run_resumes_to_the_same_bits(tmp_path, model):
 
 
 def test_damaged_predictions_out_of_fold_are_written_anew(tmp_path):
-    Run.start(config(epochs=2, baselines=False), tmp_path / "run").train()
+    Run.start(config(epochs=2), tmp_path / "run").train()
     path = tmp_path / "run" / "out_of_fold.csv"
     whole = path.read_bytes()
     without_the_last_row = b"".join(whole.splitlines(keepends=True)[:-1])
@@ -97,6 +99,7 @@ def test_the_default_for_a_graph_of_ones_own(tmp_path, caplog):
     caplog.set_level("INFO")
     result = Run.start(TrainConfig.from_values({"dataset": graph, "epochs": 3}), tmp_path / "run").train()
     assert (result.protocol, result.train_nodes, result.estimated_on) == ("all", 16, 16)
+    assert 0 <= result.accuracy_without_graph <= 1
     assert "16 of 40 nodes are labelled" in caplog.text
     assert "all 16 train the model. 5 folds" in caplog.text
     drawn = Problem.load(TrainConfig.from_values({"dataset": graph, "labels": 2, "val_labels": 0}))
@@ -190,7 +193,7 @@ def test_the_perceptron_sees_scaled_features_and_never_the_graph(tmp_path, monke
 
 
 def test_reports_say_that_there_are_no_test_nodes_and_tell_splits_apart(tmp_path):
-    Run.start(config(epochs=2, baselines=False), tmp_path / "all").train()
+    Run.start(config(epochs=2), tmp_path / "all").train()
     with pytest.raises(RunError, match="has no test nodes, and a report compares test accuracies"):
         FinishedRun.read(tmp_path / "all")
     groups = []

@@ -52,7 +52,7 @@ def random_command_lines(tries: int, draw: random.Random, folder: Path) -> Itera
     template, home = folder / "template", folder / "home"
     template.mkdir()
     # Some of the random paths lead somewhere.
-    command("train", *_SHORT.split(), "--out", "run", folder=template).wait()
+    command("train", *_SHORT.split(), "--no-baselines", "--out", "run", folder=template).wait()
     (template / "edges.csv").write_text("source,target\n0,1\n1,2\n2,0\n")
     (template / "config.yaml").write_text(f"dataset: {_GRAPH}\nlabels: 3\nval_labels: 3\nepochs: 2\n")
     for line in random_lines(tries, draw):

@@ -26,7 +26,10 @@ from cagat.training.trained_run import read_weights
 from fault_kinds.fault import Fault, Outcome, Tries
 
 GRAPH = "synthetic:nodes=90,degree=4,classes=3,features=8,seed=0"
-SMALL = {"dataset": GRAPH, "labels": 5, "val_labels": 5, "hidden": 4, "heads": 2, "epochs": 8, "threads": 1}
+SMALL = {
+    "dataset": GRAPH, "labels": 5, "val_labels": 5, "hidden": 4, "heads": 2, "epochs": 6, "threads": 1,
+    "baselines": False,
+}  # fmt: skip
 _MOST_SECONDS = 5.0
 
 

@@ -140,12 +140,6 @@ class Job:
     @cached_property
     def asked(self) -> dict[str, Any]:
         """What tells this job from all others; a preset that changes makes other jobs."""
-        config = TrainConfig.from_values(self.values()).values()
-        # Also what no preset has, such as the number of validation nodes: it makes another run.
-        keys = {**card(self.method).preset(self.preset), **dict(self.changes)}
-        if config["objective"] == "consistent":
-            keys |= dict.fromkeys((*CONSISTENT, "stopping", "fixed_epochs", "alignment_rule"))
-            config["alignment_rule"] = ALIGNMENT
         asked = {
             "method": self.method,
             "preset": self.preset,
@@ -154,7 +148,7 @@ class Job:
             "labels": self.task.labels,
             "split_seed": self.task.seed,
             "initial_seed": self.task.seed,
-            "config": digest({key: config.get(key) for key in keys}),
+            "config": _config_digest(self.method, self.preset, self.changes, ALIGNMENT),
         }
         if self.has_own_graph:
             graph = cached_graph(self.task.dataset, None, ())
@@ -298,6 +292,20 @@ class JobStore:
                 return filelock.FileLock(path, timeout=0).acquire()
         except filelock.Timeout:
             return None
+
+
+@lru_cache(maxsize=256)
+def _config_digest(
+    method: str, preset: str, changes: tuple[tuple[str, Any], ...], alignment_rule: tuple[float, float]
+) -> str:
+    """What tells a configuration from others; the jobs of all splits share it."""
+    config = TrainConfig.from_values({"model": method, "preset": preset, **dict(changes)}).values()
+    # Also what no preset has, such as the number of validation nodes: it makes another run.
+    keys = {**card(method).preset(preset), **dict(changes)}
+    if config["objective"] == "consistent":
+        keys |= dict.fromkeys((*CONSISTENT, "stopping", "fixed_epochs", "alignment_rule"))
+        config["alignment_rule"] = alignment_rule
+    return digest({key: config.get(key) for key in keys})
 
 
 def _work(asked: Mapping[str, Any]) -> tuple[Any, ...]:
