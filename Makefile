@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+# One more than there are cores, since some tests wait for a page, a process or the code that another one compiles.
+WORKERS := $(shell $(PYTHON) -c "import os; print(min(4, (os.cpu_count() or 1) + 1))")
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
 .PHONY: demo test test-browser docs lint bench faults clean
@@ -11,7 +13,7 @@ demo: $(INSTALLED)
 	$(BIN)/cagat demo
 
 test: lint
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal --durations 20 --cov --cov-report=term --cov-fail-under=95
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --durations 20 --cov --cov-report=term --cov-fail-under=95
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

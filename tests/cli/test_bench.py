@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from cagat.cli import app
 from cagat.errors import CagatError, DatasetError
 from cagat.experiments.bench import layers
-from cagat.experiments.bench.in_turns import measure_against, measure_dgl
+from cagat.experiments.bench.in_turns import commit_of, measure_against, measure_dgl
 from cagat.experiments.bench.layers import layer_inputs
 
 
@@ -56,12 +56,30 @@ def test_an_environment_without_dgl_is_named_with_the_reason():
         list(measure_dgl("karate", (1,), 3, Path(sys.executable)))
 
 
-def test_a_checkout_against_itself(monkeypatch):
+# What every checkout has, and nothing that takes seconds to import.
+CHECKOUT = """
+import torch
+class CSRGraph:
+    from_edge_index = staticmethod(lambda edges, nodes, add_self_loops: edges)
+class CaGATConv(torch.nn.Module):
+    def __init__(self, channels, out, heads, **options):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(channels, heads * out))
+    def forward(self, x, graph):
+        return x @ self.weight
+"""
+
+
+def test_a_checkout_against_another(monkeypatch, tmp_path):
     monkeypatch.setattr("cagat.experiments.bench.in_turns.layer_inputs", lambda name: layer_inputs("karate"))
-    rows = measure_against(Path(__file__).parents[2], (1,), 2)
+    (tmp_path / "src" / "cagat").mkdir(parents=True)
+    (tmp_path / "src" / "cagat" / "__init__.py").write_text(CHECKOUT)
+    monkeypatch.setattr("cagat.experiments.bench.in_turns._SOURCE", tmp_path / "src")
+    rows = measure_against(tmp_path, (1,), 2)
     row = next(rows)
     assert (row.case, row.threads, row.target) == ("layer, cora", 1, 1.05)
-    assert row.peer.startswith("commit ")
+    assert row.peer == "commit unknown"
+    assert commit_of(Path(__file__).parents[2]) != "unknown" or not Path(__file__).parents[2].joinpath(".git").exists()
     assert 0.1 < row.ratio < 10
     with pytest.raises(CagatError, match="is no checkout of cagat"):
         next(measure_against(Path(__file__).parent, (1,), 2))

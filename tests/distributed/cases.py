@@ -59,7 +59,7 @@ def graph(*, dense: bool = False, directed: bool = False) -> tuple[tuple[Any, ..
 
 def network(**settings: Any) -> CaGAT:
     torch.manual_seed(0)
-    return CaGAT(FEATURES, 4, 2, CLASSES, heads=2, **settings).double()
+    return CaGAT(FEATURES, 4, 2, CLASSES, heads=4, **settings).double()
 
 
 def trained(

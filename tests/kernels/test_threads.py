@@ -156,7 +156,7 @@ def test_an_error_in_another_thread_is_raised_here():
         RowThreads().run(kernel, np.arange(1001), (), width=10_000, threads=2)
 
 
-@pytest.mark.parametrize("backend", ["threading", "loky", "multiprocessing"])
+@pytest.mark.parametrize("backend", ["threading", "multiprocessing"])  # Those of loky share nothing with this one.
 def test_works_under_joblib(backend, threads):
     threads(2)
     expected = all_products()

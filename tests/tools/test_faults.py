@@ -55,7 +55,7 @@ def test_what_hostile_files_must_not_do_is_noticed(pattern, found, wrong):
 
 
 def test_random_command_lines_end_well(tmp_path):
-    assert wrong(random_command_lines(8, random.Random(0), tmp_path)) == []
+    assert wrong(random_command_lines(4, random.Random(0), tmp_path)) == []
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,7 @@ def train(path: Path, ready) -> None:
     if (path / "config.yaml").exists():
         run = Run.resume(path)
     else:
-        run = Run.start(TrainConfig.from_values(SMALL | {"epochs": 30}), path)
+        run = Run.start(TrainConfig.from_values(SMALL | {"epochs": 10}), path)
     # More often than in earnest, so that many kills fall into a save.
     run.save_every = 0
     ready.set()
@@ -191,12 +191,12 @@ def test_killed_runs_resume_to_the_bits_of_an_unbroken_one(tmp_path):
     process_for(tmp_path / "unbroken").join()
     length = time.monotonic() - started
     expected, kills, runs = contents(tmp_path / "unbroken"), 0, 0
-    while kills < 8:
+    while kills < 5:
         runs += 1
         path = tmp_path / f"run-{runs}"
         while True:
             process = process_for(path)
-            process.join(draw.uniform(0, 0.7 * length) if kills < 8 else None)
+            process.join(draw.uniform(0, 0.7 * length) if kills < 5 else None)
             if process.exitcode is not None:
                 assert process.exitcode == 0
                 break
