@@ -11,7 +11,7 @@ from torch.nn.functional import binary_cross_entropy
 _LOWEST, _HIGHEST = -3.0, 3.0
 """The range of the logarithm of a temperature."""
 
-_PRIOR = 0.2
+_PRIOR = 0.25
 """The scale of Laplace's distribution, which the logarithm of a temperature has before anything is known."""
 
 BINS = 15

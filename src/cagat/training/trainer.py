@@ -113,7 +113,7 @@ _REMEDY = (
 class Trainer:
     """Trains a model epoch by epoch, so that it can be watched, stopped, saved and resumed between any two.
 
-    It keeps the weights of the lowest validation loss, once its objective has its full weight; without validation nodes, or if they are not to decide, it
+    It keeps the weights of the lowest validation loss; without validation nodes, or if they are not to decide, it
     trains for a fixed number of epochs and keeps the last. It is given the labels of the training and of the validation
     nodes only, so it cannot read any other.
 
@@ -140,7 +140,7 @@ class Trainer:
         if not self.validation_decides:
             return min(self.options.epochs, self.options.fixed_epochs)
         best = 0 if self.best is None else self.best.number
-        return min(self.options.epochs, max(best, self.plan.objective.ramp) + self.options.patience)
+        return min(self.options.epochs, best + self.options.patience)
 
     @property
     def has_validation(self) -> bool:
@@ -174,11 +174,9 @@ class Trainer:
             self._keep_best()
         return epoch
 
-    def _rank(self, epoch: Epoch) -> tuple[bool, float]:
-        """The lowest is the best; as long as the objective still changes, only if there is no other."""
-        if not self.validation_decides:
-            return False, -epoch.number
-        return epoch.number < self.plan.objective.ramp, epoch.val_loss
+    def _rank(self, epoch: Epoch) -> float:
+        """The lowest is the best."""
+        return epoch.val_loss if self.validation_decides else -epoch.number
 
     def _validate(self) -> Validation:
         self.model.eval()
