@@ -11,6 +11,7 @@ from cagat.cli import main
 from cagat.experiments.workers import worker_context
 
 CONTEXT = worker_context()
+CONTEXT.set_forkserver_preload([worker_context.__module__, "matplotlib.pyplot"])
 
 
 def in_a_process(function, *arguments):
