@@ -55,6 +55,7 @@ def test_json_and_no_file_unless_asked_for(cagat, tmp_path):
         (["--budget", 1, "--strategy", "best"], "There is no strategy 'best'"),
         (["--budget", 1, "--out", "s.txt"], "must end in .csv or .parquet"),
         (["--budget", 1, "--run", "nowhere"], "nowhere"),
+        (["--budget", 1, "--run", "nowhere", "--node", "id"], "--node: the run knows how its tables are read"),
     ],
 )
 def test_errors_are_one_message(cagat, tmp_path, options, message):
@@ -63,6 +64,17 @@ def test_errors_are_one_message(cagat, tmp_path, options, message):
     assert message in err
     assert "Traceback" not in err
     assert not list(tmp_path.iterdir())
+
+
+def test_columns_of_any_name(cagat, tmp_path):
+    (tmp_path / "graph").mkdir()
+    (tmp_path / "graph" / "edges.csv").write_text("left,right\n" + "".join(f"{n},{n // 2}\n" for n in range(1, 30)))
+    code, _, err = cagat("suggest", "graph", "--budget", 3)
+    assert code == 1
+    assert "--source" in err
+    code, out, err = cagat("suggest", "graph", "--budget", 3, "--source", "left", "--target", "right")
+    assert code == 0, err
+    assert "suggestions.csv: 3 nodes" in out
 
 
 def test_help_knows_every_strategy():

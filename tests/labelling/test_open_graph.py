@@ -35,6 +35,14 @@ def test_labels_of_a_directory_are_put_where_train_reads_them(folder):
     assert opened(str(folder)).store.classes == ["a", "b"]
 
 
+def test_columns_of_any_name(folder):
+    (folder / "edges.csv").write_text(EDGES.replace("source,target", "from here,to there"))
+    reading = {"source": "from here", "target": "to there"}
+    found = opened(str(folder), classes=["a"], reading=reading)
+    assert found.graph.num_nodes == 12
+    assert found.command == (f"cagat train --dataset {folder} --protocol all --source 'from here' --target 'to there'")
+
+
 def test_columns_are_shown_as_they_stand(folder):
     columns = opened(str(folder)).columns(3)
     assert columns == [

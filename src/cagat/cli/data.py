@@ -30,6 +30,14 @@ Label = Annotated[str | None, typer.Option(help=SETTINGS["label"].text)]
 ColumnsFile = Annotated[Path | None, typer.Option(help=SETTINGS["columns"].text)]
 
 
+def reading(
+    source: str | None, target: str | None, node: str | None, label: str | None, columns: Path | None
+) -> dict[str, str]:
+    """What was said of how tables are read, as settings."""
+    given = {"source": source, "target": target, "node": node, "label": label, "columns": columns}
+    return {name: str(value) for name, value in given.items() if value is not None}
+
+
 @app.command("list")
 def list_graphs(data_dir: DataDir = None) -> None:
     """List the graphs that have a name."""

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from cagat.cli.data import ColumnsFile, DataDir, Label, Node, Source, Target, reading
 from cagat.cli.output import show_messages
 from cagat.errors import CagatError
 
@@ -23,7 +24,12 @@ def label(
     finish: Annotated[
         bool, typer.Option("--finish", help="Write predictions and report from the labels that are there, and end.")
     ] = False,
-    data_dir: Annotated[Path | None, typer.Option(help="Where published graphs are looked for.")] = None,
+    data_dir: DataDir = None,
+    source: Source = None,
+    target: Target = None,
+    node: Node = None,
+    label: Label = None,
+    columns: ColumnsFile = None,
 ) -> None:
     """Label a graph in the browser, one suggested node after the other, with a model that learns as you go.
 
@@ -42,7 +48,9 @@ def label(
     from cagat.labelling.session import Session
 
     names = [] if classes is None else [name for name in classes.split(",") if name.strip()]
-    opened = open_graph(graph, classes=names, labels=labels, data_dir=None if data_dir is None else str(data_dir))
+    options = reading(source, target, node, label, columns)
+    place = None if data_dir is None else str(data_dir)
+    opened = open_graph(graph, classes=names, labels=labels, data_dir=place, reading=options)
     store, nodes = opened.store, opened.graph.node_names
     if finish:
         files = write_results(opened.graph, store.numbered(nodes), opened.config, opened.directory, opened.command)

@@ -2,11 +2,17 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cagat.cli.data import ColumnsFile, DataDir, Label, Node, Source, Target, reading
 from cagat.cli.output import show_messages
+from cagat.errors import ConfigError
+from cagat.settings import TrainConfig
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 NAMES = ("coverage", "random", "pagerank", "featprop", "age", "grain")
 SHOWN = 10
@@ -24,7 +30,12 @@ def suggest(
         Path | None,
         typer.Option(help="The file to write: .csv or .parquet (default: suggestions.csv; none with --json)."),
     ] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Where published graphs are looked for.")] = None,
+    data_dir: DataDir = None,
+    source: Source = None,
+    target: Target = None,
+    node: Node = None,
+    label: Label = None,
+    columns: ColumnsFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Suggest which nodes to label next, in the order in which they should be labelled.
@@ -36,13 +47,19 @@ def suggest(
     from cagat.suggestions import suggest as find
     from cagat.suggestions import suggestions_table
     from cagat.training.predictions import TABLE_FILES, require_suffix, write_table
+    from cagat.training.problem import load_graph
 
     if out is None and not as_json:
         out = Path("suggestions.csv")
     if out is not None:
         require_suffix(out, TABLE_FILES)
     place = None if data_dir is None else str(data_dir)
-    found = find(graph, budget, strategy=strategy, seed=seed, run=run, data_dir=place)
+    given: str | Data = graph
+    if names := reading(source, target, node, label, columns):
+        if run is not None:
+            raise ConfigError(f"--{next(iter(names))}: the run knows how its tables are read. Leave it out.")
+        given = load_graph(graph, place, TrainConfig.from_values({"dataset": graph, **names}))
+    found = find(given, budget, strategy=strategy, seed=seed, run=run, data_dir=place)
     table = suggestions_table(found)
     if out is not None:
         write_table(table, out)

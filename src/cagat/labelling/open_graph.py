@@ -1,6 +1,6 @@
 """From the arguments of `cagat label` to a session."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,7 +29,12 @@ class Opened(NamedTuple):
 
 
 def open_graph(
-    graph: str, *, classes: Sequence[str] = (), labels: Path | None = None, data_dir: str | None = None
+    graph: str,
+    *,
+    classes: Sequence[str] = (),
+    labels: Path | None = None,
+    data_dir: str | None = None,
+    reading: Mapping[str, str] | None = None,
 ) -> Opened:
     """Open a graph for labelling.
 
@@ -39,8 +44,11 @@ def open_graph(
         labels: The file of labels; by default :data:`FILE`, in the graph's directory of tables if it can be there, else
             in the working directory.
         data_dir: Where published graphs are looked for.
+        reading: How tables are read, as settings: what the columns are called (`source`, `target`, `node`, `label`) and
+            hold (`columns`).
     """
-    config = TrainConfig.from_values({"dataset": graph, "protocol": "all", "data_dir": data_dir})
+    reading = reading or {}
+    config = TrainConfig.from_values({"dataset": graph, "protocol": "all", "data_dir": data_dir, **reading})
     loaded = load_graph(graph, data_dir, config)
     folder = Path(graph) if not is_name(graph) and Path(graph).is_dir() else None
     place = default_place(graph, folder, has_labels=bool(loaded.class_names)) if labels is None else labels
@@ -51,7 +59,7 @@ def open_graph(
     store = LabelStore(place, given, [*classes, *(known if not classes else ())], names)
     try:
         trains = folder is not None and place.resolve() == (folder / FILE).resolve()
-        command = same_command(graph, place, trains=trains)
+        command = same_command(graph, place, reading, trains=trains)
         return Opened(loaded, store, config, NodeColumns(loaded, folder), place.parent, command)
     except BaseException:
         store.close()

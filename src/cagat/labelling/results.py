@@ -89,8 +89,9 @@ def _sections(predictions: Predictions, labels: Mapping[int, str]) -> list[Secti
     ]
 
 
-def same_command(graph: str, labels: Path, *, trains: bool) -> str:
+def same_command(graph: str, labels: Path, reading: Mapping[str, str], *, trains: bool) -> str:
     """The command that makes the same predictions from the file of labels."""
-    if trains:
-        return f"cagat train --dataset {shlex.quote(graph)} --protocol all"
-    return f"cagat label {shlex.quote(graph)} --labels {shlex.quote(str(labels))} --finish"
+    words = ["train", "--dataset", graph, "--protocol", "all"]
+    if not trains:
+        words = ["label", graph, "--labels", str(labels), "--finish"]
+    return shlex.join(["cagat", *words, *(word for name, value in reading.items() for word in (f"--{name}", value))])
