@@ -154,6 +154,16 @@ def test_sparse_and_dense_features_agree():
         np.testing.assert_allclose(dense.predict_proba(form), thin.predict_proba(form), rtol=1e-4)
 
 
+def test_the_objective_has_its_settings():
+    X, _, few = blobs(unlabelled=0.9)
+    plain = small(validation_fraction=0).fit(X, few)
+    for name, value in {"samples": 3, "consistency": 0.5, "ramp": 1, "sharpening": 0.9, "alignment": 0.0}.items():
+        other = small(validation_fraction=0, **{name: value}).fit(X, few)
+        assert not np.array_equal(other.history_["loss"], plain.history_["loss"]), name
+        with pytest.raises(ConfigError, match=name):
+            small(**{name: -1}).fit(X, few)
+
+
 def test_the_docstring_tells_of_every_parameter():
     for name in CaGATClassifier().get_params():
         assert f"\n        {name}: " in CaGATClassifier.__doc__

@@ -44,7 +44,7 @@ class CaGATClassifier(
     The rows of X are the nodes. Without a graph, every row is joined to the rows nearest to it. In y, -1 means
     unlabelled. All of X is there during the fit, unlabelled rows too; what was found for them is in `transduction_`.
 
-    The parameters from `hidden` to `patience`, and `objective`, are settings of CaGAT and its training
+    The parameters from `hidden` to `patience`, and from `objective` on, are settings of CaGAT and its training
     (docs/settings.md). One that is None has the value of the preset (`cagat.models.card("cagat").presets` holds them).
     `docs/estimator.md` says what `predict` does with data that were not fitted.
 
@@ -123,6 +123,11 @@ class CaGATClassifier(
         random_state: int | np.random.RandomState | None = None,
         columns: Mapping[str, str] | None = None,
         objective: str | None = None,
+        samples: int | None = None,
+        consistency: float | None = None,
+        ramp: int | None = None,
+        sharpening: float | None = None,
+        alignment: float | None = None,
     ) -> None:
         # Scikit-learn's rule: every parameter is kept under its name, as it is.
         parameters = dict(locals())

@@ -15,7 +15,7 @@ from cagat.configs import card
 from cagat.errors import ConfigError, DatasetError, NonFiniteError
 from cagat.estimator.features import STANDARD
 from cagat.estimator.fitting import AUTO
-from cagat.settings import SETTINGS, FitOptions, checked
+from cagat.settings import CONSISTENT, SETTINGS, FitOptions, checked
 
 
 class Parameters(NamedTuple):
@@ -42,7 +42,7 @@ def resolve_parameters(parameters: Mapping[str, Any], *, measured: bool) -> Para
         raise ConfigError(f"n_neighbors must be a whole number of at least 1, but is {count!r:.80}.")
     known = card("cagat")
     preset = known.preset(parameters["preset"])
-    given = {name: value for name in (*preset, "objective") if (value := parameters.get(name)) is not None}
+    given = {name: value for name in (*preset, "objective", *CONSISTENT) if (value := parameters.get(name)) is not None}
     norm = given.pop("feature_norm", STANDARD if measured else preset["feature_norm"])
     if norm not in (norms := (*SETTINGS["feature_norm"].choices, STANDARD)):
         raise ConfigError(f"feature_norm must be one of {', '.join(norms)}, but is {norm!r:.80}.")
