@@ -88,6 +88,8 @@ def test_every_network_takes_it(name, tmp_path):
     if network.has_own_losses or network.closed_form:
         with pytest.raises(ConfigError, match=f"{name} has a training of its own, so --objective consistent"):
             Run.start(config, tmp_path / "run").train()
+        with pytest.raises(ConfigError, match="has a training of its own, so the objective consistent"):
+            fit(network, (), None, None, config.fit_options())
     else:
         assert Run.start(config, tmp_path / "run").train().epochs == 2
 

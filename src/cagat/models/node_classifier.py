@@ -97,8 +97,11 @@ class NodeClassifier(torch.nn.Module):
         return type(self).losses is not NodeClassifier.losses
 
     def losses(self, inputs: tuple[Any, ...], train: Labelled) -> Iterator[Tensor]:
-        """The losses of an epoch; after each of them the trainer takes a step, and only then asks for the next."""
-        yield train.loss(self(*inputs))
+        """The losses of an epoch; after each of them the trainer takes a step, and only then asks for the next.
+
+        Only of a model that :attr:`has_own_losses`; an objective makes those of all others.
+        """
+        raise NotImplementedError
 
     def stopping_loss(self, inputs: tuple[Any, ...], logits: Tensor | None, val: Labelled) -> Tensor:
         """The loss that decides which weights are best and when to stop; without dropout and gradients.

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from cagat.errors import CagatError, NonFiniteError
+from cagat.errors import CagatError, ConfigError, NonFiniteError
 from cagat.models import Labelled, NodeClassifier
 from cagat.settings import FitOptions
 from cagat.training.objective import Objective
@@ -279,7 +279,15 @@ def fit(
         val: The validation nodes and their classes.
         options: How to fit.
         on_epoch: Called after each epoch.
+
+    Raises:
+        ConfigError: The model has a training of its own, but another objective was asked for.
     """
+    if options is not None and options.objective != "supervised" and (model.has_own_losses or model.closed_form):
+        raise ConfigError(
+            f"{type(model).__name__} has a training of its own, so the objective {options.objective} cannot be had "
+            "with it. Leave the objective out."
+        )
     objective = None if options is None else Objective.of(options, train, int(inputs[0].shape[0]) if inputs else 0)
     trainer = Trainer(FullBatch(model, inputs, train, val, objective), options)
     while not trainer.finished:
