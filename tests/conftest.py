@@ -2,13 +2,10 @@
 
 import logging
 import os
-import sys
-import threading
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from numba.core import event
 
 # Of several processes that test side by side each takes one core: threads of OpenMP wait busily, for each other, too.
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -19,27 +16,6 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 settings.register_profile("cagat", deadline=None, print_blob=True, database=None, derandomize=True)
 settings.register_profile("explore", deadline=None, print_blob=True, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "cagat"))
-
-
-class _Untraced(event.Listener):
-    """What compiles is numba's Python, a great deal of it: it takes half as long if coverage does not watch."""
-
-    def __init__(self) -> None:
-        self._here = threading.local()
-
-    def on_start(self, _) -> None:
-        self._here.depth = getattr(self._here, "depth", 0) + 1
-        if self._here.depth == 1:
-            self._here.tracer = sys.gettrace()
-            sys.settrace(None)
-
-    def on_end(self, _) -> None:
-        self._here.depth -= 1
-        if self._here.depth == 0:
-            sys.settrace(self._here.tracer)
-
-
-event.register("numba:compiler_lock", _Untraced())
 
 
 @pytest.fixture(autouse=True)
