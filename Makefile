@@ -7,12 +7,16 @@ INSTALLED := $(VENV)/.installed
 WORKERS := $(shell $(PYTHON) -c "import os; print(min(4, (os.cpu_count() or 1) + 1))")
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: demo test test-browser docs lint bench faults clean
+.PHONY: demo test suite test-browser docs lint bench faults clean
 
 demo: $(INSTALLED)
 	$(BIN)/cagat demo
 
-test: lint
+# The types are checked beside the tests: they take one core, and some tests none.
+test: $(INSTALLED)
+	@$(MAKE) --no-print-directory --jobs 2 lint suite
+
+suite: $(INSTALLED)
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --durations 20 --cov --cov-report=term --cov-fail-under=95
 
 lint: $(INSTALLED)

@@ -5,6 +5,7 @@ import pytest
 from cagat.errors import CagatError
 from cagat.experiments.bench import scale
 from cagat.experiments.bench.scale import Probe
+from processes import start
 
 
 @pytest.fixture
@@ -32,20 +33,37 @@ def test_time_for_each_edge_and_memory(probes):
     assert probes[:3] == [("layer", "small", 1), ("layer", "large", 1), ("layer", "small", 1)]
 
 
-def test_a_probe_answers():
-    found = scale.probe("layer", "synthetic:nodes=200,degree=4,classes=2,features=8,seed=0", 1)
+SMALL = "synthetic:nodes=200,degree=4,classes=2,features=8,seed=0"
+
+
+@pytest.fixture
+def other_python(monkeypatch, tmp_path):
+    """Lets a shell script take the place of a process that first loads all that is measured."""
+
+    def write(script):
+        path = tmp_path / "python"
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+        monkeypatch.setattr(scale.sys, "executable", str(path))
+
+    if sys.platform == "win32":
+        pytest.skip("Windows runs no shell scripts")
+    return write
+
+
+def test_a_probe_answers(other_python, tmp_path):
+    measuring = start(scale.measure_here, "layer", SMALL, 1, said=tmp_path / "measured")
+    measuring.join()
+    assert measuring.exitcode == 0, (tmp_path / "measured.err").read_text()
+    other_python(f'[ "$*" = "-m {scale.__name__} layer {SMALL} 1" ] && cat "{tmp_path}/measured.out"')
+    found = scale.probe("layer", SMALL, 1)
     assert found.edges == 800
     assert len(found.times) > 1
     assert min(found.times) > 0
     assert found.peak > found.above >= 0
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows runs no shell scripts")
-def test_a_probe_says_what_went_wrong(monkeypatch, tmp_path):
-    # A process that fails at once, instead of one that first loads all that is measured.
-    failing = tmp_path / "python"
-    failing.write_text('#!/bin/sh\necho "no graph called $4" >&2\nexit 1\n')
-    failing.chmod(0o755)
-    monkeypatch.setattr(scale.sys, "executable", str(failing))
+def test_a_probe_says_what_went_wrong(other_python):
+    other_python('echo "no graph called $4" >&2; exit 1')
     with pytest.raises(CagatError, match="The layer on nowhere ended with code 1: no graph called nowhere"):
         scale.probe("layer", "nowhere", 1)
