@@ -261,6 +261,7 @@ def test_committed_searches_can_be_gone_on_with(path):
     """Their fits are found again, and give the values of their trials."""
     question = json.loads((path.parent / "search.json").read_text())
     chosen = {key: question[key] for key in ("model", "splits", "first_seed", "epochs", "patience")}
+    chosen["val_labels"] = question.get("val_labels")
     chosen |= {"out": path.parent, "datasets": tuple(question["datasets"]), "labels": tuple(question["labels"])}
     space, records = question["space"], tuning.Records(path.parent / "fits.jsonl")
     study = tuning.Search(TuneOptions(**chosen), _study(), records, space, question["graphs"], [])
