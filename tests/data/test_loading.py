@@ -43,6 +43,7 @@ def test_the_rest_of_a_published_graph_on_request(real_graphs):
     [
         ("karate", 34, 78, 34, [17, 17]),
         ("digits", 1797, 9929, 64, [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]),
+        ("breast_cancer", 569, 3440, 30, [212, 357]),
         ("synthetic:nodes=60,degree=6,classes=3,features=12", 60, 180, 12, [20, 20, 20]),
     ],
 )
@@ -67,7 +68,7 @@ def test_a_name_wins_over_a_file(tmp_path, monkeypatch):
     ("name", "message"),
     [
         ("coraa", "Did you mean cora"),
-        ("nowhere/at/all", "Choose one of cora, citeseer, cora_ml, pubmed, digits, karate, synthetic. Or give a path"),
+        ("nowhere/at/all", "Choose one of cora, citeseer, cora_ml, pubmed, digits, breast_cancer, karate, synthetic. Or give a path"),
         ("x" * 5000, "no file called .xxx.*Choose one of"),
         ("a\0b", "no file called"),
         ("synthetic:nodes=ten", "'nodes=ten' is not one of nodes=NUMBER"),

@@ -134,8 +134,9 @@ def test_karate_is_zachary_s():
     assert data.edge_index[1][data.edge_index[0] == 11].tolist() == [0]
 
 
-def test_digits_are_joined_to_their_nearest():
-    data = load("digits")
+@pytest.mark.parametrize("name", ["digits", "breast_cancer"])
+def test_rows_of_tables_are_joined_to_their_nearest(name):
+    data = load(name)
     first = data.edge_index[1][data.edge_index[0] == 0]
     distance = (data.x - data.x[0]).norm(dim=1)
     nearest = distance.argsort()[1:9]

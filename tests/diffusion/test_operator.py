@@ -106,6 +106,14 @@ def test_equals_the_rounds_of_single_products(graph, K, T, alpha, lam, xi, learn
     assert_same(*outcomes)
 
 
+@pytest.mark.parametrize("switches", SWITCHES[::3] + SWITCHES[1::3])
+def test_many_rounds_and_steps(switches):
+    """Each step has counters of its own, of which there must be enough."""
+    made, Z, *weights = inputs(SMALL, 1, 3)
+    arguments = (GATAttention(*weights, 0.2, 0.0), made, Coefficients(0.4, 0.3, 0.01), Diffusion(6, 5, **switches))
+    assert_same(*(outcome(of(Z, *arguments), Z, *weights) for of in (diffuse_features, single_products)), 1e-7)
+
+
 @pytest.mark.parametrize(
     ("shape", "dtype"),
     [

@@ -55,6 +55,7 @@ def list_graphs(data_dir: DataDir = None) -> None:
         numbers = (graph.nodes, graph.edges, graph.features, graph.classes)
         table.add_row(graph.name, *map(str, numbers), place, graph.about)
     table.add_row("digits", "1797", "9929", "64", "10", "made here", "images, joined to the nearest eight")
+    table.add_row("breast_cancer", "569", "3440", "30", "2", "made here", "tumours, joined to the nearest eight")
     table.add_row("karate", "34", "78", "34", "2", "made here", "friends in a karate club")
     table.add_row("synthetic", *["any"] * 4, "made here", "random blocks, of any size")
     Console().print(table)

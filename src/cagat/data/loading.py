@@ -13,7 +13,7 @@ from cagat.data.columns import KINDS, TableOptions
 from cagat.data.graph import RawGraph, sorted_unique
 from cagat.data.graph_files import read_npz, read_safetensors, write_npz, write_safetensors
 from cagat.data.published import EMBEDDED, PUBLISHED, Progress, fetch
-from cagat.data.synthetic import Noise, Synthetic, digits, karate
+from cagat.data.synthetic import Noise, Synthetic, breast_cancer, digits, karate
 from cagat.data.table_files import read_folder, read_tables
 from cagat.errors import DatasetError, nearest
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from cagat.data.encoding import TableEncoder
 
-_NAMES = (*PUBLISHED, "digits", "karate", "synthetic")
+_MADE = {"digits": digits, "breast_cancer": breast_cancer, "karate": karate}
+_NAMES = (*PUBLISHED, *_MADE, "synthetic")
 _FORMATS = {".npz": (read_npz, write_npz), ".safetensors": (read_safetensors, write_safetensors)}
 
 
@@ -41,8 +42,8 @@ def load(
     """Load a graph as a PyG `Data`.
 
     Args:
-        name_or_path: A name of the catalogue (`cora`, `citeseer`, `cora_ml`, `pubmed`, `digits`, `karate`,
-            `synthetic:nodes=1000,...`), or a directory of tables, an `.npz` or a `.safetensors` file. A name wins over
+        name_or_path: A name of the catalogue (`cora`, `citeseer`, `cora_ml`, `pubmed`, `digits`, `breast_cancer`,
+            `karate`, `synthetic:nodes=1000,...`), or a directory of tables, an `.npz` or a `.safetensors` file. A name wins over
             a file of the same name; write `./cora` for the file. `cora:added=50,dropped=20,seed=0` is Cora with that
             percentage of its edges added and dropped at random; likewise the paper's other three.
         data_dir: Where the published graphs are looked for and put; see :func:`cagat.data.fetch`.
@@ -69,7 +70,7 @@ def load(
     name = str(name_or_path)
     kind = name.partition(":")[0]
     if kind not in PUBLISHED:
-        made = {"digits": digits, "karate": karate}.get(name)
+        made = _MADE.get(name)
         options = TableOptions.of(names, columns, encoder)
         graph = made() if made else Synthetic.parse(name).graph() if kind == "synthetic" else _read(Path(name), options)
         return prepare(graph, sparse=sparse, directed=directed, largest_component=bool(largest_component))

@@ -1,4 +1,4 @@
-"""Graphs that are made on the spot: random ones of any size, noise for published ones, digits and karate."""
+"""Graphs that are made on the spot: random ones, noise for published ones, digits, breast_cancer and karate."""
 
 import re
 from dataclasses import dataclass, fields, replace
@@ -16,7 +16,7 @@ _Parsed = TypeVar("_Parsed", bound="_Numbers")
 _MOST_SEED = 2**32 - 1
 _HOMOPHILY = 0.8  # The share of edges that stay within a class before chance adds some.
 _TOPICAL = 0.5  # The share of a node's features that its class draws; the others come from all classes alike.
-_NEIGHBOURS = 8  # Of each digit.
+_NEIGHBOURS = 8  # Of each row of a table.
 
 
 @dataclass(frozen=True)
@@ -171,16 +171,39 @@ def digits() -> RawGraph:
     # equally near images by the order of its sums, and so by the number of threads.
     lengths = np.square(images.data).sum(axis=1)
     distances = lengths[:, None] + lengths[None, :] - 2 * (images.data @ images.data.T)
-    np.fill_diagonal(distances, np.inf)
-    nearest = np.argsort(distances, axis=1, kind="stable")[:, :_NEIGHBOURS].astype(np.int64)
     return RawGraph(
-        edge_index=np.stack([np.repeat(np.arange(len(nearest)), _NEIGHBOURS), nearest.ravel()]),
+        edge_index=_nearest(distances),
         features=images.data.astype(np.float32),
         labels=images.target.astype(np.int64),
         feature_names=list(images.feature_names),
         name="digits",
         source="sklearn.datasets.load_digits",
     )
+
+
+def breast_cancer() -> RawGraph:
+    """Scikit-learn's 569 tumours with 30 measurements, standardised, each joined to the 8 nearest."""
+    from sklearn.datasets import load_breast_cancer
+
+    tumours = load_breast_cancer()
+    standardised = (tumours.data - tumours.data.mean(axis=0)) / tumours.data.std(axis=0)
+    distances = np.square(standardised[:, None] - standardised[None, :]).sum(axis=2)
+    return RawGraph(
+        edge_index=_nearest(distances),
+        features=standardised.astype(np.float32),
+        labels=tumours.target.astype(np.int64),
+        class_names=[str(name) for name in tumours.target_names],
+        feature_names=[str(name) for name in tumours.feature_names],
+        name="breast_cancer",
+        source="sklearn.datasets.load_breast_cancer",
+    )
+
+
+def _nearest(distances: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Edges from every row to the rows that are nearest to it, of two equally near ones the first."""
+    np.fill_diagonal(distances, np.inf)
+    nearest = np.argsort(distances, axis=1, kind="stable")[:, :_NEIGHBOURS].astype(np.int64)
+    return np.stack([np.repeat(np.arange(len(nearest)), _NEIGHBOURS), nearest.ravel()])
 
 
 def karate() -> RawGraph:

@@ -305,7 +305,7 @@ class Plan(NamedTuple):
             **dict(zip(("dot_terms", "dot_levels", "dot_Z", "dot_G", "dot_xi"), dot, strict=True)),
             levels=passes.scales(*map(float, range(depth + 1)))[0] if learns else 0,
         )
-        most = 9 + 4 * rounds + 6 * (self._steps_of_all_rounds + rounds) + depth
+        most = 9 + 4 * rounds + 7 * (self._steps_of_all_rounds + rounds) + depth
         passes.run(fused.backward, (*self._common(passes, G, memory), *arguments), most)
         coefficients = None if dots is None else self._coefficient_gradients(dots, self._grams(memory), d_grams)
         if out is None or dG_given is None:

@@ -113,10 +113,11 @@ class RowPasses:
 
     def run(self, make: Pass, arguments: tuple[int, ...], steps: int = 1) -> None:
         """Run a pass of at most so many steps; the first of its arguments are the counters, which are made here."""
-        counters = np.zeros(2 * steps, dtype=np.int64)
+        counters = np.zeros(2 * (steps + 1), dtype=np.int64)
         block = np.array([*self._common, counters.ctypes.data, *arguments[1:]], dtype=np.int64)
         keep = (self._kept, counters, block)
         row_threads.together(make(self.constants), block.ctypes.data, min(self._threads, self._most_blocks), keep)
+        assert not counters[-2:].any(), f"a pass took more than {steps} steps"
 
     def _blocks(self, rowptr: Tensor) -> tuple[int, int]:
         """The number of blocks of rows, and the address of their bounds."""
