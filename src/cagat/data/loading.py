@@ -43,9 +43,9 @@ def load(
 
     Args:
         name_or_path: A name of the catalogue (`cora`, `citeseer`, `cora_ml`, `pubmed`, `digits`, `breast_cancer`,
-            `karate`, `synthetic:nodes=1000,...`), or a directory of tables, an `.npz` or a `.safetensors` file. A name wins over
-            a file of the same name; write `./cora` for the file. `cora:added=50,dropped=20,seed=0` is Cora with that
-            percentage of its edges added and dropped at random; likewise the paper's other three.
+            `karate`, `synthetic:nodes=1000,...`), or a directory of tables, an `.npz` or a `.safetensors` file. A name
+            wins over a file of the same name; write `./cora` for the file. `cora:added=50,dropped=20,seed=0` is Cora
+            with that percentage of its edges added and dropped at random; likewise the paper's other three.
         data_dir: Where the published graphs are looked for and put; see :func:`cagat.data.fetch`.
         sparse: Whether `x` is a sparse CSR tensor instead of a dense one. PyG's `subgraph` needs a dense `x`.
         directed: Whether to keep the direction of edges; `None` for what the file says, which is no unless it was
