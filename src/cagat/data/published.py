@@ -263,6 +263,6 @@ def fetch(name: str, data_dir: Path | str | None = None, *, progress: Progress |
     raise DatasetError(
         f"{name} could not be fetched. Tried, in this order:\n{listed}\nTo go on: put {local.name} (sha256 "
         f"{' or '.join(graph.sums)}) into {folder}, or name the directory that holds it with --data-dir or the "
-        "variable CAGAT_DATA, or try again with a network. The graphs cora, digits, breast_cancer, karate and synthetic "
-        "need none."
+        "variable CAGAT_DATA, or try again with a network. The graphs cora, digits, breast_cancer, karate and "
+        "synthetic need none."
     )
