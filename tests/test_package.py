@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "experiments": {"suggestions", "training", "models", "nn", "kernels", "data", "reference", "configs", "settings"},
     "explore": {"training", "models", "nn", "diffusion", "kernels", "data"},
     "data": {"settings"},
-    "configs": set(),
+    "configs": {"models"},  # By a model's name, when its class is asked for.
     "settings": {"configs"},
     "reference": set(),
     "memory": set(),
@@ -59,6 +59,10 @@ def rooms_imported_by(source: Path) -> set[str]:
             names.add(node.module.split(".")[1])
         elif isinstance(node, ast.Import):
             names |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("cagat.")}
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            names |= {
+                word.value.split(".")[1] for word in node.args if str(getattr(word, "value", "")).startswith("cagat.")
+            }
     return names
 
 
