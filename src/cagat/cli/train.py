@@ -80,6 +80,7 @@ def train(
 
 
 def _started(flags: dict[str, Any], out: Path | None, config_file: Path | None) -> Any:
+    from cagat.data.loading import graph_name
     from cagat.errors import ConfigError
     from cagat.training import Run
     from cagat.training.config_file import read_config
@@ -92,7 +93,7 @@ def _started(flags: dict[str, Any], out: Path | None, config_file: Path | None) 
         out = Path(wanted)
     config = TrainConfig.from_values({str(key).replace("-", "_"): value for key, value in values.items()} | flags)
     if out is None:
-        graph = Path(config.dataset.partition(":")[0]).stem
+        graph = graph_name(config.dataset).partition(":")[0]
         # Milliseconds, so that two runs that start in the same second get a directory each.
         now = datetime.now().strftime("%Y%m%d-%H%M%S-%f")[:-3]
         out = Path("runs") / f"{now}-{graph}-{config.model}-{config.seed}"

@@ -80,8 +80,8 @@ class RunDirectory:
             finally:
                 if not existed and not self.config.exists():
                     # Nothing came of it, so nothing stays.
-                    (self.path / ".lock").unlink(missing_ok=True)
-                    with contextlib.suppress(OSError):
+                    with contextlib.suppress(OSError):  # Windows removes no file that is open, and this one is.
+                        (self.path / ".lock").unlink(missing_ok=True)
                         self.path.rmdir()
 
     def read_encoder(self) -> TableEncoder | None:
