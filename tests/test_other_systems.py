@@ -68,9 +68,8 @@ def test_a_lock_that_cannot_be_removed_stays(tmp_path, monkeypatch):
     def refuse(path, missing_ok=False):
         raise PermissionError(13, "The process cannot access the file", str(path))
 
-    with pytest.raises(KeyError), RunDirectory(tmp_path / "run").locked():  # Nothing comes of the run.
+    with RunDirectory(tmp_path / "run").locked():  # Nothing comes of the run.
         monkeypatch.setattr(Path, "unlink", refuse)
-        raise KeyError
     monkeypatch.undo()
     assert [path.name for path in (tmp_path / "run").iterdir()] == [".lock"]
 

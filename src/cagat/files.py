@@ -67,12 +67,10 @@ def replace_file(source: Path, target: Path) -> None:
     """As :func:`os.replace`; on Windows, which refuses it while another program has a file open, with patience."""
     for pause in _PAUSES if sys.platform == "win32" else ():
         try:
-            os.replace(source, target)
-        except PermissionError:
+            return os.replace(source, target)
+        except PermissionError:  # noqa: PERF203  It waits anyway.
             time.sleep(pause)
-        else:
-            return
-    os.replace(source, target)
+    return os.replace(source, target)
 
 
 def remove_leftovers(path: Path) -> None:

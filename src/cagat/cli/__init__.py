@@ -50,8 +50,10 @@ def _options(
 
 def main() -> None:
     """Run the command line; an error of the user's input becomes one message, not a traceback."""
+    from cagat.cli.start_up import defer_imports
     from cagat.errors import CagatError
 
+    defer_imports()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # Names of files need not be text.
