@@ -116,7 +116,7 @@ def result_of(future: "Future[_T]") -> _T:
         return future.result()
     except BrokenProcessPool as error:
         raise CagatError(
-            "A worker was killed, perhaps because memory ran out. What was done is kept: give the same command again, "
+            "A worker was killed, perhaps because memory ran out. Finished runs are saved: run the same command again, "
             "perhaps with fewer --jobs."
         ) from error
 

@@ -53,12 +53,12 @@ class RunDirectory:
         """Raise unless a new run can be put here without overwriting anything."""
         if self.config.exists():
             raise RunError(
-                f"{self.path}: holds a run already. Go on with it: cagat train --resume {self.path}. Or choose another "
+                f"{self.path}: already holds a run. Continue it: cagat train --resume {self.path}. Or choose another "
                 "--out."
             )
         for path in self.files:
             if path.exists():
-                raise RunError(f"{path}: is there already, and a run would overwrite it. Choose another --out.")
+                raise RunError(f"{path}: already exists, and a run would overwrite it. Choose another --out.")
 
     def require_readable(self) -> None:
         """Raise if an older version wrote the run, whose checkpoints are pickles."""
