@@ -148,6 +148,7 @@ def _cagat_that_listens(*words):
     processes.cagat(*words)
 
 
+@pytest.mark.posix
 def test_control_c_keeps_the_best_and_can_be_resumed(tmp_path):
     said, words = tmp_path / "said", ["train", *SMALL, "--epochs", "10000", "--patience", "10000", "--json"]
     process = processes.start(_cagat_that_listens, *words, "--out", tmp_path / "run", said=said)

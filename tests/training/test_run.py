@@ -1,5 +1,4 @@
 import json
-import resource
 import shutil
 from pathlib import Path
 
@@ -208,9 +207,12 @@ def test_a_too_large_learning_rate_is_told(tmp_path):
     assert all(np.isfinite(weight).all() for name, weight in weights.items() if name.startswith("model."))
 
 
+@pytest.mark.posix
 def test_a_full_disk_is_told_and_keeps_the_checkpoint(tmp_path):
     run = start(tmp_path / "run")
     run.save_every = 0
+    import resource
+
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     kept = {}
 
