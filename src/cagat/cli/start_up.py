@@ -1,4 +1,4 @@
-"""What a command imports only if it uses it, although PyG imports it at once, for a third of the time to an epoch."""
+"""What a command imports only if it uses it, although PyG imports it at once, for a quarter of the time to an epoch."""
 
 import sys
 import threading
