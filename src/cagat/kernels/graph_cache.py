@@ -109,7 +109,7 @@ def prepare_graph(
     """
     options = (edge_index, num_nodes, edge_weight, values_are_weights, add_self_loops, normalization, dtype)
     if torch.compiler.is_compiling():  # Not as a decorator, which imports torch's compiler although nothing uses it.
-        graph: CSRGraph = torch.compiler.disable(_prepare_graph)(*options)
+        graph: CSRGraph = torch.compiler.disable(_prepare_graph)(*options)  # type: ignore[no-untyped-call]
         return graph
     return _prepare_graph(*options)
 
