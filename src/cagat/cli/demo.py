@@ -31,7 +31,7 @@ def demo(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the split and of the initial weights.")] = 0,
     epochs: Annotated[int, typer.Option(min=1, help="Train each model for at most this many epochs.")] = 10_000,
     quick: Annotated[
-        bool, typer.Option("--quick", help=f"Check the installation: two models, {_QUICK_EPOCHS} epochs, some seconds.")
+        bool, typer.Option("--quick", help=f"Check the installation: two models, {_QUICK_EPOCHS} epochs.")
     ] = False,
     picture: Annotated[Path, typer.Option(help="Where to save the learning curves: a .png.")] = Path("runs/demo.png"),
 ) -> None:
@@ -99,5 +99,6 @@ def _draw(histories: "dict[str, list[Epoch]]", path: Path) -> None:
         accuracies = [100 * epoch.val_accuracy for epoch in history]
         axes.plot(range(1, len(history) + 1), accuracies, color=colour, label=name, marker="." * (len(history) == 1))
     axes.set(title="Cora, 20 labels per class", xlabel="epoch", ylabel="validation accuracy, %")
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.legend(frameon=False)
     atomic_write(path, rendered(figure, "png"))
