@@ -18,6 +18,13 @@ settings.register_profile("explore", deadline=None, print_blob=True, max_example
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "cagat"))
 
 
+def pytest_collection_modifyitems(items):
+    """Skip on Windows what it cannot do."""
+    for item in items if os.name != "posix" else ():
+        if item.get_closest_marker("posix"):
+            item.add_marker(pytest.mark.skip(reason="Windows has no such thing"))
+
+
 @pytest.fixture(autouse=True)
 def _logger_as_it_was():
     """Commands send what the package logs to standard error alone; the next test is to see it where pytest looks."""

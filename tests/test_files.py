@@ -16,6 +16,7 @@ def test_a_file_of_just_so_many_bytes_is_read(tmp_path):
     assert error.value.filename == str(path)
 
 
+@pytest.mark.posix
 def test_links_are_followed_but_only_to_files(tmp_path):
     (tmp_path / "file").write_bytes(b"1")
     (tmp_path / "link").symlink_to("file")

@@ -89,6 +89,7 @@ def test_headers_that_are_too_long_or_deep_are_not_parsed(path):
         write_tensors(path, {}, {"a": "x" * 2**23})
 
 
+@pytest.mark.posix
 def test_what_is_no_file_or_too_large_is_not_read(path, tmp_path):
     with path.open("r+b") as stream:
         stream.truncate(2**40)  # A hole, which costs no disk.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from cagat.nn.cagat_conv import CaGATConv
     from cagat.suggestions.suggest import suggest
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = ["CSRGraph", "CaGAT", "CaGATClassifier", "CaGATConv", "__version__", "data", "reference", "suggest"]
 

@@ -6,6 +6,8 @@ import glob
 import os
 import secrets
 import stat
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -14,6 +16,9 @@ from cagat.errors import CagatError
 
 # How much of the final name a temporary file starts with: a name of the longest length leaves no room for more.
 _PREFIX = 40
+
+# For so many seconds in all, another program, such as a virus scanner, may have a file open on Windows.
+_PAUSES = (0.01, 0.03, 0.1, 0.3, 1.0)
 
 
 class WriteError(CagatError, OSError):
@@ -51,11 +56,21 @@ def atomic_write(path: Path, content: bytes | str | Callable[[BinaryIO], object]
                 stream.flush()
                 os.fsync(stream.fileno())
             if previous is not None and path.exists():
-                os.replace(path, previous)
-            os.replace(part, path)
+                replace_file(path, previous)
+            replace_file(part, path)
         except BaseException:
             part.unlink(missing_ok=True)
             raise
+
+
+def replace_file(source: Path, target: Path) -> None:
+    """As :func:`os.replace`; on Windows, which refuses it while another program has a file open, with patience."""
+    for pause in _PAUSES if sys.platform == "win32" else ():
+        try:
+            return os.replace(source, target)
+        except PermissionError:  # noqa: PERF203  It waits anyway.
+            time.sleep(pause)
+    return os.replace(source, target)
 
 
 def remove_leftovers(path: Path) -> None:

@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from cagat.configs import card
 from cagat.errors import ConfigError, nearest
 
-GRAPH, MODEL, CAGAT = "The graph", "The model", "CaGAT's own"
-TRAINING, SCALE, RUN = "Training", "Large graphs", "The run"
+GRAPH, MODEL, CAGAT = "Graph", "Model", "CaGAT"
+TRAINING, SCALE, RUN = "Training", "Large graphs", "Run"
 
 FeatureNorm = Literal["l1", "l2", "binary", "none"]
 _MANY = 2**31 - 1
@@ -53,20 +53,24 @@ class TrainConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
 
-    dataset: str = _setting(GRAPH, "A graph that `cagat data list` names, or a path.", "cora")
-    data_dir: str | None = _setting(GRAPH, "Where published graphs are looked for and put.")
-    source: str | None = _setting(GRAPH, "The column of the edges table with one end of an edge; else common names.")
-    target: str | None = _setting(GRAPH, "The column of the edges table with the other end; else common names.")
-    node: str | None = _setting(GRAPH, "The column with the names of nodes; else `node`, `node_id` or `id`.")
-    label: str | None = _setting(GRAPH, "The column with the labels; else `label`, `class`, `target` or `y`.")
-    columns: str | None = _setting(
-        GRAPH, "A YAML file that says what columns of features hold; else the graph's `columns.yaml`."
+    dataset: str = _setting(GRAPH, "A name from `cagat data list`, or a path.", "cora")
+    data_dir: str | None = _setting(
+        GRAPH, "Directory of published graphs; by default $CAGAT_DATA, or your cache directory."
     )
-    feature_norm: FeatureNorm | None = _by_preset(GRAPH, "How rows of features are scaled.")
+    source: str | None = _setting(
+        GRAPH, "Column of the edges table with one end of each edge; by default common names."
+    )
+    target: str | None = _setting(GRAPH, "Column of the edges table with the other end; by default common names.")
+    node: str | None = _setting(GRAPH, "Column with the names of nodes; by default `node`, `node_id` or `id`.")
+    label: str | None = _setting(GRAPH, "Column with the labels; by default `label`, `class`, `target` or `y`.")
+    columns: str | None = _setting(
+        GRAPH, "A YAML file with the types of feature columns; by default the graph's `columns.yaml`."
+    )
+    feature_norm: FeatureNorm | None = _by_preset(GRAPH, "How to scale each node's features.")
     protocol: Literal["all", "split"] | None = _setting(
         GRAPH,
-        "Train on all labels and estimate the accuracy by folds, or on a split; by default all for a graph of your own "
-        "without a split.",
+        "Train on all labels and estimate accuracy by cross-validation, or on a split; by default all for your own "
+        "graph without a split.",
     )
     labels: int | None = _setting(
         GRAPH, "Training nodes per class; by default the graph's own split, or 20.", low=1, high=_MANY
@@ -74,83 +78,97 @@ class TrainConfig(BaseModel):
     val_labels: int | None = _setting(
         GRAPH, "Validation nodes per class; by default the graph's own split, or 20.", low=0, high=_MANY
     )
-    train_fraction: float | None = _setting(GRAPH, "Share of each class for training, not a number.", low=0, high=1)
-    val_fraction: float | None = _setting(GRAPH, "Share of each class for validation, not a number.", low=0, high=1)
-    seed: int = _setting(GRAPH, "Seed of the split and of the weights.", 0, 0, 2**32 - 1)
+    train_fraction: float | None = _setting(
+        GRAPH, "Share of each class for training, instead of a number.", low=0, high=1
+    )
+    val_fraction: float | None = _setting(
+        GRAPH, "Share of each class for validation, instead of a number.", low=0, high=1
+    )
+    seed: int = _setting(GRAPH, "Seed of the split and of the initial weights.", 0, 0, 2**32 - 1)
 
-    model: str = _setting(MODEL, "Which model; `cagat models` lists them.", "cagat")
-    preset: str | None = _setting(MODEL, "Which published configuration of the model fills in what is not given.")
-    hidden: int | None = _by_preset(MODEL, "Units of a hidden layer, or of each of its heads.", 1, 2**20)
+    model: str = _setting(MODEL, "The model; see `cagat models`.", "cagat")
+    preset: str | None = _setting(
+        MODEL, "Published configuration for all settings that are not given; see `cagat models`."
+    )
+    hidden: int | None = _by_preset(MODEL, "Units per hidden layer, or per head.", 1, 2**20)
     layers: int | None = _by_preset(MODEL, "Number of layers.", 1, 1000)
-    heads: int | None = _by_preset(MODEL, "Heads of a hidden layer.", 1, 2**14)
+    heads: int | None = _by_preset(MODEL, "Attention heads per hidden layer.", 1, 2**14)
     dropout: float | None = _by_preset(MODEL, "Dropout on the input of each layer.", 0, 1)
     attention_dropout: float | None = _by_preset(MODEL, "Dropout on the attention.", 0, 1)
     input_dropout: float | None = _by_preset(MODEL, "Dropout on the propagated features (grand).", 0, 1)
-    dropnode: float | None = _by_preset(MODEL, "Share of nodes without features in a training step (grand).", 0, 1)
-    theta: float | None = _by_preset(MODEL, "How far weights are from the identity (gcnii).", 0, 1000)
-    dense_weight_decay: float | None = _by_preset(
-        MODEL, "Weight decay of layers that are not convolutions (gcnii).", 0, 1000
+    dropnode: float | None = _by_preset(
+        MODEL, "Share of nodes whose features are dropped in a training step (grand).", 0, 1
     )
-    decay_biases: bool | None = _by_preset(MODEL, "Apply weight decay to biases, too (gat).")
+    theta: float | None = _by_preset(MODEL, "How far weights may be from the identity (gcnii).", 0, 1000)
+    dense_weight_decay: float | None = _by_preset(MODEL, "Weight decay of dense layers (gcnii).", 0, 1000)
+    decay_biases: bool | None = _by_preset(MODEL, "Also apply weight decay to biases (gat).")
     neighbours: int | None = _by_preset(MODEL, "Neighbours sampled per node (cvd-pp).", 1, _MANY)
-    batch_size: int | None = _by_preset(MODEL, "Training nodes per step (cvd-pp; khop, where it is 64).", 1, _MANY)
+    batch_size: int | None = _by_preset(MODEL, "Training nodes per step (cvd-pp; khop, by default 64).", 1, _MANY)
 
     alpha: float | None = _by_preset(
-        CAGAT, "Share of context in the attention; in appnp and gcnii, of the start.", 0, 1
+        CAGAT, "Share of context in the attention; in appnp and gcnii, of the initial features.", 0, 1
     )
-    lam: float | None = _by_preset(CAGAT, "Share of the neighbours in a node's output.", 0, 1)
-    xi: float | None = _by_preset(CAGAT, "Weight of the affinity of the features.", 0, 1e30)
-    rounds: int | None = _by_preset(CAGAT, "Rounds of diffusion, the paper's K.", 0, 10_000)
-    steps: int | None = _by_preset(CAGAT, "Steps per round, the paper's T; in others, of propagation.", 0, 10_000)
-    support: Literal["full", "edges"] | None = _by_preset(CAGAT, "Where the attention S lives: all pairs or edges.")
-    affinity: Literal["full", "edges"] | None = _by_preset(CAGAT, "Where the affinity Q is taken: edges or all pairs.")
-    feedback: bool | None = _by_preset(CAGAT, "Aggregate the features H of the previous round.")
-    normalization: Literal["row", "sym", "walk"] | None = _by_preset(CAGAT, "How the adjacency A is normalised.")
+    lam: float | None = _by_preset(CAGAT, "Share of aggregated features in a node's output.", 0, 1)
+    xi: float | None = _by_preset(CAGAT, "Weight of the feature affinity.", 0, 1e30)
+    rounds: int | None = _by_preset(CAGAT, "Rounds of diffusion (K in the paper).", 0, 10_000)
+    steps: int | None = _by_preset(
+        CAGAT, "Diffusion steps per round (T in the paper); in other models, propagation steps.", 0, 10_000
+    )
+    support: Literal["full", "edges"] | None = _by_preset(
+        CAGAT, "Keep the attention S on all pairs of nodes, or on edges only."
+    )
+    affinity: Literal["full", "edges"] | None = _by_preset(
+        CAGAT, "Compute the affinity Q on all pairs of nodes, or on edges only."
+    )
+    feedback: bool | None = _by_preset(CAGAT, "Aggregate the features of the previous round, S H, instead of S Z.")
+    normalization: Literal["row", "sym", "walk"] | None = _by_preset(CAGAT, "How to normalise the adjacency matrix.")
     propagation: Literal["all", "last"] | None = _by_preset(CAGAT, "Which layers aggregate over the graph.")
     learn_coefficients: bool | None = _by_preset(CAGAT, "Learn alpha, lam and xi.")
 
-    epochs: int | None = _by_preset(TRAINING, "The largest number of epochs.", 1, _MANY)
-    patience: int | None = _by_preset(TRAINING, "Epochs to wait for a lower validation loss.", 1, _MANY)
+    epochs: int | None = _by_preset(TRAINING, "Maximum number of epochs.", 1, _MANY)
+    patience: int | None = _by_preset(TRAINING, "Stop after so many epochs without a lower validation loss.", 1, _MANY)
     lr: float | None = _by_preset(TRAINING, "Adam's learning rate.", 0, 1000)
     weight_decay: float | None = _by_preset(TRAINING, "Adam's L2 penalty.", 0, 1000)
     objective: Literal["supervised", "consistent"] = _setting(
-        TRAINING, "Learn from the labels alone, or also let predictions agree under dropout.", "supervised"
+        TRAINING, "Learn from labels alone, or also make predictions consistent under dropout.", "supervised"
     )
-    samples: int | None = _consistent("Predictions per step that are to agree", 2, 1, 64)
-    consistency: float | None = _consistent("Weight of their agreement", 1.0, 0, 1e6)
-    ramp: int | None = _consistent("Epochs until it has that weight", 100, 0, _MANY)
-    sharpening: float | None = _consistent("Temperature of what they agree on", 0.5, 0.01, 1)
+    samples: int | None = _consistent("Predictions per step", 2, 1, 64)
+    consistency: float | None = _consistent("Weight of the consistency loss", 1.0, 0, 1e6)
+    ramp: int | None = _consistent("Epochs until the consistency loss has its full weight", 100, 0, _MANY)
+    sharpening: float | None = _consistent("Temperature of the consistency target", 0.5, 0.01, 1)
     alignment: float | None = _consistent(
-        "How much they are kept from favouring a class, from 0 (not at all) to 1; by default more with fewer labels",
+        "How strongly to balance predicted classes, from 0 (not at all) to 1; by default more with fewer labels",
         None,
         0,
         1,
     )
     stopping: Literal["loss", "none"] = _setting(
-        TRAINING, "Keep the weights of the lowest validation loss, or the last after `fixed_epochs`.", "loss"
+        TRAINING, "Keep the weights with the lowest validation loss, or with none those after `fixed_epochs`.", "loss"
     )
-    fixed_epochs: int = _setting(TRAINING, "Epochs where no validation decides when to stop.", 200, 1, _MANY)
+    fixed_epochs: int = _setting(TRAINING, "Number of epochs if validation does not decide.", 200, 1, _MANY)
     class_weight: Literal["auto", "balanced", "none"] = _setting(
-        TRAINING, "Let rare classes weigh more; auto does if most labels are of one class.", "auto"
+        TRAINING, "Weight of rare classes in the loss; auto balances if most labels are of one class.", "auto"
     )
-    device: str | None = _setting(TRAINING, "cpu, cuda and so on; by default a GPU if there is one.")
-    threads: int | None = _setting(TRAINING, "CPU threads; by default as many as torch takes.", low=1, high=4096)
+    device: str | None = _setting(TRAINING, "Device, such as cpu or cuda; by default a GPU if there is one.")
+    threads: int | None = _setting(
+        TRAINING, "Number of CPU threads; by default as many as torch uses.", low=1, high=4096
+    )
     deterministic: bool = _setting(TRAINING, "Bitwise reproducible for any number of threads.", False)
 
     batching: Literal["cluster", "khop"] | None = _setting(
-        SCALE, "Train on subgraphs: clusters of the graph, or neighbourhoods of training nodes."
+        SCALE, "Train on subgraphs: clusters, or neighbourhoods of training nodes."
     )
-    parts: int | None = _setting(SCALE, "Clusters that the graph is cut into (cluster; 50).", low=1, high=_MANY)
-    parts_per_batch: int | None = _setting(SCALE, "Clusters in a batch (cluster; 10).", low=1, high=_MANY)
+    parts: int | None = _setting(SCALE, "Number of clusters (cluster; by default 50).", low=1, high=_MANY)
+    parts_per_batch: int | None = _setting(SCALE, "Clusters per batch (cluster; by default 10).", low=1, high=_MANY)
     hops: int | None = _setting(
-        SCALE, "How far neighbourhoods reach (khop); by default as far as the model looks.", low=1, high=1000
+        SCALE, "Size of neighbourhoods in hops (khop); by default all that the model uses.", low=1, high=1000
     )
     parallel: Literal["data", "graph"] | None = _setting(
-        SCALE, "What the processes of torchrun share: batches or nodes."
+        SCALE, "Under torchrun, split the batches (data) or the nodes (graph) among the processes."
     )
 
-    baselines: bool = _setting(RUN, "Fit a perceptron without the graph for comparison.", True)
-    tensorboard: bool = _setting(RUN, "Write TensorBoard's event files, too.", False)
+    baselines: bool = _setting(RUN, "Also fit a perceptron without the graph, for comparison.", True)
+    tensorboard: bool = _setting(RUN, "Also write TensorBoard event files.", False)
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> "TrainConfig":

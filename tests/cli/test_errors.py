@@ -60,6 +60,7 @@ def test_a_name_as_long_as_a_disk_takes(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == [name]
 
 
+@pytest.mark.posix
 def test_who_may_read_a_file_is_for_the_umask_to_say(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["cagat", "data", "convert", "--edges", str(EDGES), "graph.npz"])
@@ -129,6 +130,7 @@ def test_tables_in_a_directory_whose_name_is_not_text(tmp_path, monkeypatch, cap
     assert r"--out \udcff" in Path(os.fsdecode(b"\xff"), "table1.md").read_text().replace("'", "")
 
 
+@pytest.mark.posix
 def test_records_that_are_a_device_are_told(failing, tmp_path):
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "x.jsonl").symlink_to("/dev/zero")

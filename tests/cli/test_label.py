@@ -13,6 +13,7 @@ from processes import cagat, start
 GRAPH = "synthetic:nodes=90,degree=4,classes=3,features=8,seed=0"
 
 
+@pytest.mark.posix
 def test_it_prints_its_address_serves_and_ends_with_ctrl_c(tmp_path):
     said, labels = tmp_path / "server", tmp_path / "labels.csv"
     said.with_suffix(".out").touch()

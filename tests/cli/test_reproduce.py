@@ -34,7 +34,7 @@ def test_graphs_that_are_not_there_are_named_and_paths_kept_out_of_the_tables(tm
 
     code, said = reproduce("karate", str(graph), "lastfm")
     assert code == 0
-    assert "lastfm is no part of cagat, so nothing is run on it here. Give its path" in said
+    assert "lastfm is not part of cagat and is left out. To include it, add its path" in said
     assert "twitch is no part" not in said
     for path in out.glob("own_labels.*"):
         assert str(graph).encode() not in path.read_bytes(), path

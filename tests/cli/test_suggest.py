@@ -55,7 +55,7 @@ def test_json_and_no_file_unless_asked_for(cagat, tmp_path):
         (["--budget", 1, "--strategy", "best"], "There is no strategy 'best'"),
         (["--budget", 1, "--out", "s.txt"], "must end in .csv or .parquet"),
         (["--budget", 1, "--run", "nowhere"], "nowhere"),
-        (["--budget", 1, "--run", "nowhere", "--node", "id"], "--node: the run knows how its tables are read"),
+        (["--budget", 1, "--run", "nowhere", "--node", "id"], "--node: the run already says how its tables are read"),
     ],
 )
 def test_errors_are_one_message(cagat, tmp_path, options, message):

@@ -148,6 +148,7 @@ def _cagat_that_listens(*words):
     processes.cagat(*words)
 
 
+@pytest.mark.posix
 def test_control_c_keeps_the_best_and_can_be_resumed(tmp_path):
     said, words = tmp_path / "said", ["train", *SMALL, "--epochs", "10000", "--patience", "10000", "--json"]
     process = processes.start(_cagat_that_listens, *words, "--out", tmp_path / "run", said=said)
@@ -160,7 +161,7 @@ def test_control_c_keeps_the_best_and_can_be_resumed(tmp_path):
     process.join(60)
     out, err = (said.with_suffix(suffix).read_text() for suffix in (".out", ".err"))
     assert process.exitcode == 130, err
-    assert "Go on with: cagat train --resume" in err
+    assert "Continue with: cagat train --resume" in err
     assert "Traceback" not in err
     stopped = json.loads(out)
     assert stopped["test_accuracy"] is None
@@ -267,7 +268,7 @@ def test_resume_takes_no_other_configuration(run):
 @pytest.mark.parametrize(
     ("found", "warning"),
     [
-        ({"class_weight": "none"}, "no better than if every node got the most frequent class"),
+        ({"class_weight": "none"}, "no better than always predicting the most frequent class"),
         ({"class_weight": "balanced"}, None),
         ({"class_weight": "balanced", "balanced_accuracy": 0.5}, "balanced accuracy is no better"),
         ({"class_weight": "none", "estimated_accuracy": 0.95, "accuracy_without_graph": 0.96}, "graph does not help"),

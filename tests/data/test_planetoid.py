@@ -85,6 +85,7 @@ def test_everything_else_is_refused(tmp_path, program):
         read(tmp_path, program)
 
 
+@pytest.mark.posix
 def test_a_file_too_large_and_a_pipe_are_not_read(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(DatasetError, match="no regular file"):

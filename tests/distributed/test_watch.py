@@ -33,20 +33,21 @@ def processes(request, tmp_path):
         process.join()
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize(
     ("processes", "victim", "number", "told"),
     [
-        (3, 2, signal.SIGKILL, r"Rank 2 \(process {} on .*\) has died"),
-        (2, 1, signal.SIGSTOP, r"Rank 1 \(process {} on .*\) has not answered for"),
+        (3, 2, "SIGKILL", r"Rank 2 \(process {} on .*\) has died"),
+        (2, 1, "SIGSTOP", r"Rank 1 \(process {} on .*\) has not answered for"),
         # The store of all is in rank 0, and ends or falls silent with it.
-        (2, 0, signal.SIGKILL, r"Rank 0 \(process {} on .*\) has died|Rank 0 has died or hangs"),
-        (2, 0, signal.SIGSTOP, "Rank 0 has died or hangs"),
+        (2, 0, "SIGKILL", r"Rank 0 \(process {} on .*\) has died|Rank 0 has died or hangs"),
+        (2, 0, "SIGSTOP", "Rank 0 has died or hangs"),
     ],
     indirect=["processes"],
 )
 def test_a_rank_that_dies_or_hangs_ends_all_with_its_name(processes, victim, number, told, tmp_path):
     pid = processes[victim].pid
-    os.kill(pid, number)
+    os.kill(pid, signal.Signals[number])
     struck = time.monotonic()
     for rank, process in enumerate(processes):
         if rank == victim:

@@ -51,6 +51,7 @@ def other_python(monkeypatch, tmp_path):
     return write
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
 def test_a_probe_answers(other_python, tmp_path):
     measuring = start(scale.measure_here, "layer", SMALL, 1, said=tmp_path / "measured")
     measuring.join()

@@ -43,6 +43,7 @@ def test_a_line_that_is_no_record_is_told(line, tmp_path):
         Records(tmp_path / "runs.jsonl")
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("kind", ["device", "pipe", "directory"])
 def test_what_is_no_file_is_neither_read_nor_waited_for(kind, tmp_path):
     path = tmp_path / "runs.jsonl"

@@ -96,7 +96,7 @@ def test_what_cannot_be_reported(runs, tmp_path):
         write_run_report([runs["mlp", 0][0]] * 2, tmp_path / "r", "c")
     unfinished = Run.start(TrainConfig.from_values({"dataset": GRAPH, "model": "mlp", "epochs": 9}), tmp_path / "u")
     unfinished.train(should_stop=lambda: True)
-    with pytest.raises(RunError, match=r"not finished\. Go on with it: cagat train --resume"):
+    with pytest.raises(RunError, match=r"not finished\. Continue it: cagat train --resume"):
         write_run_report([tmp_path / "u"], tmp_path / "r", "c")
 
 

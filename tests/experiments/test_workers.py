@@ -39,6 +39,7 @@ def _die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.posix
 def test_a_worker_that_was_killed_is_worth_another_try():
-    with pytest.raises(CagatError, match=r"was killed.*give the same command again"), worker_pool(1) as pool:
+    with pytest.raises(CagatError, match=r"was killed.*run the same command again"), worker_pool(1) as pool:
         result_of(pool.submit(_die))

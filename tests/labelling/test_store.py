@@ -190,6 +190,7 @@ while True:
 """
 
 
+@pytest.mark.posix
 def test_kill_9_loses_nothing_that_was_confirmed(path):
     with subprocess.Popen([sys.executable, "-c", OTHER, path], stdout=subprocess.PIPE, text=True) as other:
         for line in other.stdout:

@@ -507,3 +507,12 @@ def test_weights_that_do_not_fit_are_refused_before_they_are_made(monkeypatch):
         OutOfMemoryError, match=r"A layer from 11 to 4 x 8 units would need .*1408 bytes.*Ask for fewer"
     ):
         CaGATConv(11, 8, heads=4)
+
+
+def test_a_compiled_layer_prepares_its_graph_outside_of_what_is_compiled():
+    """Edges are no graph yet, so that preparing them breaks the compiled graph, also if there are new ones."""
+    conv, x = CaGATConv(3, 4, 2).eval(), torch.randn(5, 3)
+    compiled = torch.compile(conv, backend="eager")
+    for edges in (torch.tensor([[0, 1, 2], [1, 2, 3]]), torch.tensor([[4, 1, 2], [1, 2, 0]])):
+        for _ in range(2):
+            assert_close(compiled(x, edges), conv(x, edges))

@@ -40,6 +40,7 @@ def test_aliases_that_would_fill_the_memory_are_refused_at_once(tmp_path):
     assert time.process_time() - started < 2
 
 
+@pytest.mark.posix
 def test_what_has_no_end_or_never_begins_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "config.yaml")
     for path in (tmp_path / "config.yaml", Path("/dev/zero")):

@@ -1,5 +1,4 @@
 import json
-import resource
 import shutil
 from pathlib import Path
 
@@ -208,9 +207,12 @@ def test_a_too_large_learning_rate_is_told(tmp_path):
     assert all(np.isfinite(weight).all() for name, weight in weights.items() if name.startswith("model."))
 
 
+@pytest.mark.posix
 def test_a_full_disk_is_told_and_keeps_the_checkpoint(tmp_path):
     run = start(tmp_path / "run")
     run.save_every = 0
+    import resource
+
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     kept = {}
 
@@ -236,7 +238,7 @@ def test_a_place_that_cannot_be_written_is_told_before_any_work(tmp_path, monkey
 
 
 def test_a_run_is_not_overwritten(unbroken):
-    with pytest.raises(RunError, match=r"holds a run already.*--resume"):
+    with pytest.raises(RunError, match=r"already holds a run.*--resume"):
         start(unbroken)
 
 
@@ -335,7 +337,7 @@ def test_a_run_cannot_be_shortened(unbroken):
 def test_files_of_others_are_not_overwritten(tmp_path):
     (tmp_path / "predictions.csv").write_text("mine")
     (tmp_path / ".thesis.part").write_text("mine")
-    with pytest.raises(RunError, match=r"predictions.csv: is there already"):
+    with pytest.raises(RunError, match=r"predictions.csv: already exists"):
         start(tmp_path)
     (tmp_path / "predictions.csv").unlink()
     start(tmp_path, epochs=1).train()
@@ -345,7 +347,7 @@ def test_files_of_others_are_not_overwritten(tmp_path):
 def test_two_runs_that_were_made_for_one_directory(unbroken, tmp_path):
     first, second = start(tmp_path / "run"), start(tmp_path / "run", seed=7)
     first.train()
-    with pytest.raises(RunError, match="holds a run already"):
+    with pytest.raises(RunError, match="already holds a run"):
         second.train()
     assert contents(tmp_path / "run") == contents(unbroken)
 

@@ -75,7 +75,10 @@ def test_more_than_fits_into_the_memory_is_refused(path, monkeypatch):
         read_weights(path)
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["pipe", "endless"])
+@pytest.mark.posix
+@pytest.mark.parametrize(
+    "make", [lambda path: os.mkfifo(path), lambda path: path.symlink_to("/dev/zero")], ids=["pipe", "endless"]
+)
 def test_results_and_metrics_that_have_no_end_are_none(path, make):
     directory = RunDirectory(path.parent)
     for written in (directory.predictions, directory.curves):

@@ -223,7 +223,7 @@ ATTACKS: dict[str, tuple[Callable[[Path], Reading], str | None]] = {
     "empty checkpoint": (_empty_checkpoint, "is no checkpoint of this run"),
     "checkpoint that is a pipe": (lambda f: _pipe(f / "checkpoint.safetensors", read_tensors), "no regular file"),
     "checkpoint of a terabyte": (lambda f: _put(f / "c.safetensors", b"", read_tensors, 2**40), "the header claims"),
-    "outputs that are links": (lambda f: _links(f, "metrics.jsonl", "predictions.csv"), "jsonl: is there already"),
+    "outputs that are links": (lambda f: _links(f, "metrics.jsonl", "predictions.csv"), "jsonl: already exists"),
     "lock that is a link": (lambda f: _links(f, ".lock"), "cannot be written .*symbolic links"),
     "weights of gigabytes": (lambda f: _weights(f, 10**6, hidden=1000, heads=1), "Missing key"),
     "weights of 10**9 layers": (lambda f: _weights(f, 1, hidden=1, heads=1, layers=HUGE), "layers must be"),

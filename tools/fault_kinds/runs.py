@@ -136,7 +136,7 @@ def races(tries: int, draw: random.Random, folder: Path) -> Iterator[Outcome]:
 def _two_trainings(home: Path, draw: random.Random) -> str:
     both = [command(*_SHORT, "--out", "run", folder=home) for _ in range(2)]
     winner, loser = sorted((process.wait(_MOST_SECONDS) for process in both), key=lambda one: one.code or 0)
-    said = any(words in loser.err for words in ("another process is at work", "holds a run already"))
+    said = any(words in loser.err for words in ("another process is at work", "already holds a run"))
     if (winner.code, loser.code) != (0, 1) or not said:
         return f"exit codes {winner.code} and {loser.code}: {loser.err}"
     after = command("evaluate", "run", "--json", folder=home).wait(_MOST_SECONDS)

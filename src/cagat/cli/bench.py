@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 
 
 def bench(
-    quick: Annotated[bool, typer.Option("--quick", help="Only the layer, on Cora and PubMed; about a minute.")] = False,
-    compare: Annotated[bool, typer.Option("--compare", help="Also the layers one would pick instead.")] = False,
-    repeats: Annotated[int, typer.Option(min=2, help="How often each side is measured at the most.")] = 30,
-    dgl: Annotated[
-        Path | None, typer.Option(help="The Python of an environment with DGL, for --compare: it needs its own.")
-    ] = None,
-    against: Annotated[
-        Path | None, typer.Option(help="Only the layer, of this checkout and of another one in turn.")
-    ] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the measurements to this file, too.")] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Measure only the layer, on Cora and PubMed; about a minute.")
+    ] = False,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Also measure GATv2, APPNP and other alternatives.")
+    ] = False,
+    repeats: Annotated[int, typer.Option(min=2, help="Maximum number of measurements per side.")] = 30,
+    dgl: Annotated[Path | None, typer.Option(help="With --compare: the Python of an environment that has DGL.")] = None,
+    against: Annotated[Path | None, typer.Option(help="Compare only the layer, with that of another checkout.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the measurements to this file.")] = None,
 ) -> None:
-    """Measure the CaGAT layer and its training beside PyG's GAT, interleaved, with one thread and with two."""
+    """Benchmark the CaGAT layer and its training against PyG's GAT, in turns, with one and with two threads."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table

@@ -15,14 +15,16 @@ from cagat.settings import SETTINGS
 if TYPE_CHECKING:
     from cagat.data.published import Progress
 
-app = typer.Typer(help="Graphs to learn on: list, inspect, fetch, convert.", no_args_is_help=True)
+app = typer.Typer(help="List, inspect, download and convert graphs.", no_args_is_help=True)
 
 DataDir = Annotated[
     Path | None,
-    typer.Option(help="Where published graphs are looked for and put; else CAGAT_DATA, else your cache directory."),
+    typer.Option(help="Directory of published graphs (default: $CAGAT_DATA, or your cache directory)."),
 ]
 Directed = Annotated[bool, typer.Option("--directed", help="Keep the direction of edges.")]
-LargestComponent = Annotated[bool, typer.Option("--largest-component", help="Take only the largest component.")]
+LargestComponent = Annotated[
+    bool, typer.Option("--largest-component", help="Use only the largest connected component.")
+]
 Source = Annotated[str | None, typer.Option(help=SETTINGS["source"].text)]
 Target = Annotated[str | None, typer.Option(help=SETTINGS["target"].text)]
 Node = Annotated[str | None, typer.Option(help=SETTINGS["node"].text)]
@@ -40,7 +42,7 @@ def reading(
 
 @app.command("list")
 def list_graphs(data_dir: DataDir = None) -> None:
-    """List the graphs that have a name."""
+    """List the graphs that can be loaded by name."""
     from rich.console import Console
     from rich.table import Table
 
@@ -67,7 +69,7 @@ def list_graphs(data_dir: DataDir = None) -> None:
 
 @app.command()
 def info(
-    name: Annotated[str, typer.Argument(help="A name of the list, or the path of a graph.")],
+    name: Annotated[str, typer.Argument(help="A name from `cagat data list`, or a path.")],
     data_dir: DataDir = None,
     directed: Directed = False,
     largest_component: LargestComponent = False,
@@ -78,7 +80,7 @@ def info(
     columns: ColumnsFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Show the size, the classes and the source of a graph, and what becomes of each column of a mixed table."""
+    """Show a graph: its size, classes and source, and how each column of a table is encoded."""
     show_messages()
     from cagat.data import load, summarize
 
@@ -108,10 +110,10 @@ def info(
 
 @app.command()
 def fetch(
-    names: Annotated[list[str], typer.Argument(help="Names of the list.")],
+    names: Annotated[list[str], typer.Argument(help="Names from `cagat data list`.")],
     data_dir: DataDir = None,
 ) -> None:
-    """Fetch published graphs into the local directory, from the first source that has them."""
+    """Download published graphs, from the first source that has them."""
     show_messages()
     from cagat.data import fetch as fetch_graph
 
@@ -130,11 +132,13 @@ def fetch(
 
 @app.command()
 def convert(
-    out: Annotated[Path, typer.Argument(help="The file to write: .npz or .safetensors.")],
-    edges: Annotated[Path, typer.Option(help="Table with the columns source, target and perhaps weight, ...")],
-    features: Annotated[Path | None, typer.Option(help="Table: node,FEATURE,...; or node,feature,value.")] = None,
-    labels: Annotated[Path | None, typer.Option(help="Table: node, label and perhaps split.")] = None,
-    splits: Annotated[Path | None, typer.Option(help="Table: node and split (train, val, test).")] = None,
+    out: Annotated[Path, typer.Argument(help="Output file: .npz or .safetensors.")],
+    edges: Annotated[Path, typer.Option(help="Table of edges: source, target and optionally weight, ...")],
+    features: Annotated[
+        Path | None, typer.Option(help="Table of features: node and one column per feature; or node, feature, value.")
+    ] = None,
+    labels: Annotated[Path | None, typer.Option(help="Table of labels: node, label and optionally split.")] = None,
+    splits: Annotated[Path | None, typer.Option(help="Table of splits: node and split (train, val or test).")] = None,
     directed: Directed = False,
     largest_component: LargestComponent = False,
     source: Source = None,
@@ -143,7 +147,7 @@ def convert(
     label: Label = None,
     columns: ColumnsFile = None,
 ) -> None:
-    """Join the tables of a graph (CSV, TSV or Parquet) in one file that loads at once."""
+    """Convert the tables of a graph (CSV, TSV or Parquet) to one file that loads fast."""
     show_messages()
     from cagat.data import convert as convert_tables
 

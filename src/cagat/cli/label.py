@@ -11,18 +11,18 @@ from cagat.errors import CagatError
 
 
 def label(
-    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="A graph that `cagat data list` names, or a path.")],
-    classes: Annotated[
-        str | None, typer.Option(help="Names of classes, separated by commas; more can be added on the page.")
-    ] = None,
+    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="A name from `cagat data list`, or a path.")],
+    classes: Annotated[str | None, typer.Option(help="Class names, separated by commas; add more on the page.")] = None,
     labels: Annotated[
         Path | None,
-        typer.Option(help="The file of labels (default: labels.csv, in GRAPH if that is a directory of tables)."),
+        typer.Option(help="The file of labels (default: labels.csv, inside GRAPH if that is a directory)."),
     ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for any that is free.")] = 0,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address, and open no browser.")] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0 picks a free one.")] = 0,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the address instead of opening a browser.")
+    ] = False,
     finish: Annotated[
-        bool, typer.Option("--finish", help="Write predictions and report from the labels that are there, and end.")
+        bool, typer.Option("--finish", help="Write predictions and a report from the labels so far, and exit.")
     ] = False,
     data_dir: DataDir = None,
     source: Source = None,
@@ -31,10 +31,10 @@ def label(
     label: Label = None,
     columns: ColumnsFile = None,
 ) -> None:
-    """Label a graph in the browser, one suggested node after the other, with a model that learns as you go.
+    """Label a graph in your browser: cagat suggests nodes, and a model learns as you go.
 
-    Each label is on disk at once, in a file that `cagat train` reads. Stop with Ctrl-C, and start again to go on. A
-    published graph by its name counts as one without labels. Needs: pip install 'cagat[label]'
+    Every label is saved at once, in a file that `cagat train` reads. Stop with Ctrl-C; the same command continues. A
+    published graph counts as unlabelled. Requires: pip install 'cagat[label]'
     """
     show_messages()
     try:
@@ -61,7 +61,7 @@ def label(
         server = LabelServer(session, port)
         typer.echo(f"Labels: {store.path} ({len(store.labels)} of {len(nodes)} nodes)")
         typer.echo(f"Page:   {server.address}")
-        typer.echo(store.read_only or "Stop with Ctrl-C; all labels are on disk.")
+        typer.echo(store.read_only or "Stop with Ctrl-C; all labels are saved.")
         if not no_browser:
             import webbrowser
 

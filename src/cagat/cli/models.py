@@ -7,9 +7,11 @@ import typer
 
 
 def models(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with every value.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object with the values of all presets.")
+    ] = False,
 ) -> None:
-    """List the models with the papers they are from and their published configurations, the default first."""
+    """List the models, their papers and their presets, the default first."""
     from cagat.configs import card, names
 
     cards = [card(name) for name in names()]
@@ -25,4 +27,4 @@ def models(
         presets = sorted(known.presets, key=lambda preset: preset != known.default)
         table.add_row(known.name, known.title, known.paper, ", ".join(presets))
     Console().print(table)
-    typer.echo("\nTrain one: cagat train --model NAME --preset PRESET. All their values: cagat models --json")
+    typer.echo("\nTrain one: cagat train --model NAME --preset PRESET. Values of all presets: cagat models --json")

@@ -2,7 +2,9 @@
 
 import logging
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from inspect import getdoc
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn
@@ -30,6 +32,12 @@ def progress(*columns: "str | ProgressColumn", transient: bool = True) -> "Progr
 
     console = Console(stderr=True)
     return Progress(*columns, console=console, transient=transient, disable=not console.is_terminal)
+
+
+def help_text(command: Callable[..., Any]) -> str:
+    """The docstring of a command, each paragraph in one line; rich would take [this] for a style."""
+    text = (getdoc(command) or "").replace("[", "\\[")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
 def duration(seconds: float) -> str:

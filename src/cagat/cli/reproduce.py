@@ -22,31 +22,31 @@ MOST_JOBS = 1024
 
 
 def reproduce(
-    what: Annotated[str, typer.Argument(help=f"{', '.join(WHAT)}, all, or status.")],
-    out: Annotated[Path, typer.Option(help="The directory of the results.")] = Path("results"),
-    datasets: Annotated[list[str] | None, typer.Option(help="Only these graphs, by name or path, one or more.")] = None,
-    methods: Annotated[list[str] | None, typer.Option(help="Only these models, one or more.")] = None,
-    labels: Annotated[
-        list[int] | None, typer.Option(min=1, help="Only these numbers of labels per class, one or more.")
-    ] = None,
+    what: Annotated[str, typer.Argument(help=f"One of {', '.join(WHAT)}, all and status.")],
+    out: Annotated[Path, typer.Option(help="Directory of the results.")] = Path("results"),
+    datasets: Annotated[list[str] | None, typer.Option(help="Only these graphs, by name or path.")] = None,
+    methods: Annotated[list[str] | None, typer.Option(help="Only these models.")] = None,
+    labels: Annotated[list[int] | None, typer.Option(min=1, help="Only these numbers of labels per class.")] = None,
     splits: Annotated[
-        int | None, typer.Option("--splits", "--seeds", min=1, max=100, help="How many splits or seeds.")
+        int | None, typer.Option("--splits", "--seeds", min=1, max=100, help="Number of splits (or seeds).")
     ] = None,
     jobs: Annotated[
-        int, typer.Option(min=1, max=MOST_JOBS, help="Processes that work at once; numbers do not depend on it.")
+        int, typer.Option(min=1, max=MOST_JOBS, help="Number of processes; results do not depend on it.")
     ] = 1,
-    data_dir: Annotated[Path | None, typer.Option(help="Where published graphs are looked for and put.")] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Directory of published graphs (default: $CAGAT_DATA, or your cache directory).")
+    ] = None,
     deterministic: Annotated[
-        bool, typer.Option("--deterministic", help="Refuse any operation of torch whose bits are not fixed.")
+        bool, typer.Option("--deterministic", help="Refuse torch operations that are not deterministic.")
     ] = False,
 ) -> None:
-    """Run the experiments of the paper and write their tables and figures.
+    """Run experiments of the paper, or ours, and write their tables and figures.
 
-    Each run is kept when it is done (NAME.jsonl): interrupt and give the same command again at will, or give it in
-    several terminals, or on several machines that share the directory. NAME.csv, .md, .html, .png and .svg are
-    written from what has been done so far.
+    Every finished run is saved (NAME.jsonl). Interrupt at any time; the same command continues, also in several
+    terminals or on several machines that share the directory. NAME.csv, .md, .html, .png and .svg show all runs
+    finished so far.
 
-    A run uses one thread, so its numbers depend neither on --jobs nor on the machine's threads.
+    Each run uses one thread, so results depend neither on --jobs nor on the number of cores.
     """
     show_messages()
     from cagat.errors import ConfigError, nearest
@@ -83,7 +83,7 @@ def require_drawable_splits(experiment: "Experiment", data_dir: str | None) -> N
         if job.can_run or job.task.dataset not in OWN_GRAPHS:
             job.require_drawable_split(data_dir)
     for name in dict.fromkeys(job.task.dataset for job in experiment.jobs() if not job.can_run):
-        sentence = "is no part of cagat, so nothing is run on it here. Give its path beside the other graphs."
+        sentence = "is not part of cagat and is left out. To include it, add its path to --datasets."
         typer.echo(f"{name} {sentence}", err=True)
 
 
@@ -135,7 +135,7 @@ def _reproduce(experiment: "Experiment", out: Path, processes: int, data_dir: st
     lines = [f"{experiment.name}: {len(store.records)} runs in {store.records.path}", *map(str, written)]
     typer.echo("\n".join(lines))
     if interrupted:
-        typer.echo("Interrupted. Give the same command again to go on.", err=True)
+        typer.echo("Interrupted. Run the same command again to continue.", err=True)
         raise typer.Exit(130)
 
 

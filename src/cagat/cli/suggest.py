@@ -19,16 +19,16 @@ SHOWN = 10
 
 
 def suggest(
-    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="A graph that `cagat data list` names, or a path.")],
-    budget: Annotated[int, typer.Option(min=1, help="How many nodes to suggest.")],
+    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="A name from `cagat data list`, or a path.")],
+    budget: Annotated[int, typer.Option(min=1, help="Number of nodes to suggest.")],
     run: Annotated[
-        Path | None, typer.Option(help="A run that was trained on this graph: what its model is unsure of counts, too.")
+        Path | None, typer.Option(help="A run trained on this graph: prefer nodes that its model is unsure of.")
     ] = None,
-    strategy: Annotated[str, typer.Option(help=f"{', '.join(NAMES)}; coverage is ours.")] = NAMES[0],
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Decides what is drawn at random.")] = 0,
+    strategy: Annotated[str, typer.Option(help=f"How to choose: {', '.join(NAMES)}.")] = NAMES[0],
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of random choices.")] = 0,
     out: Annotated[
         Path | None,
-        typer.Option(help="The file to write: .csv or .parquet (default: suggestions.csv; none with --json)."),
+        typer.Option(help="Output file: .csv or .parquet (default: suggestions.csv; none with --json)."),
     ] = None,
     data_dir: DataDir = None,
     source: Source = None,
@@ -38,10 +38,10 @@ def suggest(
     columns: ColumnsFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Suggest which nodes to label next, in the order in which they should be labelled.
+    """Suggest which nodes to label next, most useful first.
 
-    The file has one row per node: rank, node, score, reason. Nodes that have a label are not suggested again; a
-    published graph by its name counts as one without labels. The first nodes of a long list are a good short list.
+    The file has one row per node: rank, node, score, reason. Labelled nodes are never suggested; a published graph
+    counts as unlabelled. The beginning of a long list is a good short list.
     """
     show_messages()
     from cagat.suggestions import suggest as find
@@ -57,7 +57,7 @@ def suggest(
     given: str | Data = graph
     if names := reading(source, target, node, label, columns):
         if run is not None:
-            raise ConfigError(f"--{next(iter(names))}: the run knows how its tables are read. Leave it out.")
+            raise ConfigError(f"--{next(iter(names))}: the run already says how its tables are read. Leave it out.")
         given = load_graph(graph, place, TrainConfig.from_values({"dataset": graph, **names}))
     found = find(given, budget, strategy=strategy, seed=seed, run=run, data_dir=place)
     table = suggestions_table(found)

@@ -42,26 +42,25 @@ def _option(text: str, *names: str, metavar: str | None = None) -> Any:
 
 @_with_settings
 def train(
-    out: Annotated[Path | None, _option("The run directory (default: runs/DATE-DATASET-MODEL-SEED).")] = None,
-    config: Annotated[Path | None, _option("Take these values from a YAML file; a flag wins.")] = None,
+    out: Annotated[Path | None, _option("Run directory (default: runs/DATE-DATASET-MODEL-SEED).")] = None,
+    config: Annotated[Path | None, _option("Read settings from a YAML file; flags win.")] = None,
     resume: Annotated[
         Path | None,
-        _option("Go on with the run of this directory, perhaps with more --epochs or --patience.", metavar="DIR"),
+        _option("Continue the run in this directory, optionally with more --epochs or --patience.", metavar="DIR"),
     ] = None,
-    as_json: Annotated[bool, _option("Print one JSON line at the end.", "--json")] = False,
+    as_json: Annotated[bool, _option("Print the result as one line of JSON.", "--json")] = False,
     **flags: Any,
 ) -> None:
     """Train a model on a graph; by default CaGAT on Cora, with 20 labels per class.
 
-    What is not given is taken from the --config file, then from the model's preset (`cagat models`). The run directory
-    gets config.yaml, metrics.jsonl, model.safetensors, checkpoint.safetensors, predictions.csv, curves.png and
-    result.json.
+    Settings that are not given come from the --config file, then from the model's preset (`cagat models`). The run
+    directory gets config.yaml, metrics.jsonl, model.safetensors, checkpoint.safetensors, predictions.csv, curves.png
+    and result.json.
 
-    Under `torchrun --nproc-per-node N -m cagat train ...` several processes share the work (--parallel).
+    To use several processes: torchrun --nproc-per-node N -m cagat train --parallel graph ...
 
-    Ctrl-C stops after the current epoch and keeps the best weights; so does a kill, but for the last seconds. Exit
-    codes: 0 done, 1 the input or the machine is at fault, 2 wrong usage, 3 the loss is no longer a number, 130
-    interrupted.
+    Ctrl-C stops after the current epoch; `cagat train --resume DIR` continues, also after a crash. Exit codes: 0 done,
+    1 bad input or not enough resources, 2 wrong usage, 3 the loss is not finite, 130 interrupted.
     """
     flags = {key: value for key, value in flags.items() if value is not None}
     from cagat.cli.training_display import follow_quietly, run_and_show
@@ -80,6 +79,7 @@ def train(
 
 
 def _started(flags: dict[str, Any], out: Path | None, config_file: Path | None) -> Any:
+    from cagat.data.loading import graph_name
     from cagat.errors import ConfigError
     from cagat.training import Run
     from cagat.training.config_file import read_config
@@ -92,7 +92,7 @@ def _started(flags: dict[str, Any], out: Path | None, config_file: Path | None) 
         out = Path(wanted)
     config = TrainConfig.from_values({str(key).replace("-", "_"): value for key, value in values.items()} | flags)
     if out is None:
-        graph = Path(config.dataset.partition(":")[0]).stem
+        graph = graph_name(config.dataset).partition(":")[0]
         # Milliseconds, so that two runs that start in the same second get a directory each.
         now = datetime.now().strftime("%Y%m%d-%H%M%S-%f")[:-3]
         out = Path("runs") / f"{now}-{graph}-{config.model}-{config.seed}"
@@ -110,7 +110,7 @@ def _resumed(directory: Path, flags: dict[str, Any], out: Path | None, config_fi
     refused += ["out"] * (out is not None) + ["config"] * (config_file is not None)
     if refused:
         raise ConfigError(
-            f"--resume goes on with the configuration in {directory}; only --epochs, --patience and --tensorboard may "
+            f"--resume uses the configuration in {directory}; only --epochs, --patience and --tensorboard may "
             f"change, not --{refused[0].replace('_', '-')}. For another configuration start a new run."
         )
     return run

@@ -10,25 +10,26 @@ import typer
 
 from cagat.cli.output import show_messages
 
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The directory that `cagat train` wrote.")]
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory, written by `cagat train`.")]
 Dataset = Annotated[
-    str | None, typer.Option(help="Another graph with the same features: a name or a path (default: the run's own).")
+    str | None,
+    typer.Option(help="Another graph with the same features: a name or a path (default: the graph trained on)."),
 ]
 
 
 def predict(
     run: RunArgument,
-    out: Annotated[Path, typer.Option(help="The file to write: .csv or .parquet.")],
+    out: Annotated[Path, typer.Option(help="Output file: .csv or .parquet.")],
     dataset: Dataset = None,
     because: Annotated[
         bool | None,
-        typer.Option(help="Name the labelled nodes that each prediction rests on (default: unless it takes minutes)."),
+        typer.Option(help="Name the labelled nodes behind each prediction (default: unless it takes minutes)."),
     ] = None,
 ) -> None:
-    """Label all nodes of a graph with a trained model.
+    """Predict the label of every node with a trained model.
 
-    The file has one row per node: node, predicted, probability_CLASS for each class, split, confidence, because. The
-    last is for CaGAT alone: the labelled nodes that contribute most to the prediction, and their shares.
+    The file has one row per node: node, predicted, probability_CLASS for each class, split, confidence and, for CaGAT,
+    because: the labelled nodes that contribute most to the prediction, with their shares.
     """
     show_messages()
     from cagat.training import TrainedRun
@@ -43,17 +44,19 @@ def predict(
 def evaluate(
     run: RunArgument,
     dataset: Annotated[
-        str | None, typer.Option(help="Another graph with labels: a name or a path (default: the run's own).")
+        str | None, typer.Option(help="Another graph with labels: a name or a path (default: the graph trained on).")
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(help="The reliability diagram: a .png (default: RUN/reliability.png; with --dataset none)."),
+        typer.Option(
+            help="Where to save the reliability diagram: a .png (default: RUN/reliability.png; none with --dataset)."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Show how many nodes a trained model labels right, class by class, and how far its probabilities can be trusted.
+    """Show how accurate a trained model is, overall and per class, and how far to trust its probabilities.
 
-    Accuracies have their 95 % interval. The expected calibration error is how far confidence and accuracy are apart.
+    Accuracies come with 95 % intervals. The expected calibration error is the mean gap between confidence and accuracy.
     """
     show_messages()
     from rich.console import Console
@@ -82,28 +85,28 @@ def evaluate(
             f"{100 * low:.1f} to {100 * high:.1f} %"
         )
     if found.measured_on is None:
-        typer.echo("No labelled node was held out, so nothing here tells how right the model is on new nodes.")
+        typer.echo("No labelled node was held out, so the accuracy on new nodes is unknown.")
         return
     part = _words(found.measured_on)
     typer.echo(f"expected calibration error {found.calibration_error:.1f} % ({part} nodes)")
-    title = f"{part.capitalize()} nodes, class by class"
-    table = Table("class", f"{part} nodes", "found", "of those called so, right", title=title)
+    title = f"{part.capitalize()} nodes by class"
+    table = Table("class", f"{part} nodes", "recall", "precision", title=title)
     for row in found.classes:
         table.add_row(row.name, str(row.nodes), _percent(row.recall), _percent(row.precision))
     Console().print(table)
     if plot is not None:
-        typer.echo(f"{plot}: how many predictions of each confidence are right")
+        typer.echo(f"{plot}: reliability diagram")
 
 
 def doubts(
     run: RunArgument,
-    top: Annotated[int, typer.Option(min=1, help="How many to show, the gravest first.")] = 20,
-    out: Annotated[Path | None, typer.Option(help="A file for all of them: .csv or .parquet.")] = None,
+    top: Annotated[int, typer.Option(min=1, help="How many to show, the most doubtful first.")] = 20,
+    out: Annotated[Path | None, typer.Option(help="Write all of them to this file: .csv or .parquet.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """List labels that may be wrong: those that models which were not trained on them contradict.
+    """List labels that may be wrong: models that were not trained on them predict another class.
 
-    It needs a run with folds, as `cagat train --protocol all` makes them.
+    Requires a run with folds: cagat train --protocol all
     """
     show_messages()
     from rich.console import Console
@@ -123,9 +126,11 @@ def doubts(
         shown = [doubt._asdict() for doubt in found[:top]]
         typer.echo(json.dumps({"labelled": len(known.nodes), "doubted": len(found), "doubts": shown}))
         return
-    typer.echo(f"{len(found)} of {len(known.nodes)} labels are contradicted by models that were not trained on them.")
+    typer.echo(
+        f"{len(found)} of {len(known.nodes)} labels differ from the prediction of models that were not trained on them."
+    )
     if found:
-        table = Table("node", "label", "predicted", "probability of the label", "of the predicted class")
+        table = Table("node", "label", "predicted", "probability of the label", "probability of the prediction")
         for doubt in found[:top]:
             table.add_row(*doubt[:3], _percent(doubt.label_probability), _percent(doubt.predicted_probability))
         Console().print(table)
@@ -136,11 +141,11 @@ def doubts(
 def embed(
     run: RunArgument,
     out: Annotated[
-        Path | None, typer.Option(help="The file to write: .npz or .parquet (default: RUN/embedding.npz).")
+        Path | None, typer.Option(help="Output file: .npz or .parquet (default: RUN/embedding.npz).")
     ] = None,
     dataset: Dataset = None,
 ) -> None:
-    """Write the hidden representation of all nodes, for plots, clustering or other models.
+    """Write the embedding (last hidden layer) of every node, for plots, clustering or other models.
 
     An .npz holds `nodes` (names) and `embedding` (nodes x units); a Parquet file the columns node, unit_0, unit_1, ...
     """
@@ -157,19 +162,19 @@ def embed(
 
 def explore(
     run: RunArgument,
-    out: Annotated[Path, typer.Option(help="The page to write: one .html file.")] = Path("explore.html"),
+    out: Annotated[Path, typer.Option(help="Output file: .html.")] = Path("explore.html"),
     nodes: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Nodes whose attention is kept, test nodes first (default: all up to 3000 nodes, else 400)."
+            min=1, help="Number of nodes to show attention for, test nodes first (default: all up to 3000, else 400)."
         ),
     ] = None,
-    node: Annotated[list[str] | None, typer.Option(help="The name of a node that must be among them, or more.")] = None,
+    node: Annotated[list[str] | None, typer.Option(help="A node that must be among them; repeat for several.")] = None,
 ) -> None:
-    """Show a trained model: its embedding, and the attention of each node before and after diffusion.
+    """Make a page that shows a trained model: its embedding, and each node's attention before and after diffusion.
 
-    The page opens in any browser, without a network. It also shows how often attention falls on the same class, how
-    widely it is spread, which classes are confused, and how training went.
+    The page is one file and needs no network. It also shows how much attention stays within a class, how widely it
+    spreads, which classes are confused, and the training curves. Requires: pip install 'cagat[explore]'
     """
     show_messages()
     from cagat.errors import ConfigError
@@ -184,12 +189,12 @@ def explore(
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Directories that `cagat train` wrote.")],
-    out: Annotated[Path, typer.Option(help="The name of the files, without their ending.")] = Path("report"),
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Run directories, written by `cagat train`.")],
+    out: Annotated[Path, typer.Option(help="Name of the output files, without suffix.")] = Path("report"),
 ) -> None:
     """Compare finished runs: tables, error bars and curves, as an HTML and a Markdown page.
 
-    Runs that differ by their seed alone are one configuration; two configurations on the same graph are compared split
+    Runs that differ only in their seed count as one configuration. Configurations on the same graph are compared split
     by split.
     """
     show_messages()

@@ -45,7 +45,7 @@ class _Interruption:
                 raise KeyboardInterrupt
             self.wanted = True
             if alone:
-                typer.echo("Stopping after this epoch; again to stop at once.", err=True)
+                typer.echo("Stopping after this epoch. Press Ctrl-C again to stop at once.", err=True)
 
         for number in before:
             signal.signal(number, note)
@@ -105,7 +105,7 @@ def run_and_show(run: Run, as_json: bool, world: World) -> int:
             result = run.train(after_epoch, lambda: interruption.wanted, world)
     except KeyboardInterrupt:
         started = run.directory.config.exists()
-        hint = f" Go on with: cagat train --resume {run.directory.path}" if started else ""
+        hint = f" Continue with: cagat train --resume {run.directory.path}" if started else ""
         typer.echo(f"Interrupted.{hint}", err=True)
         return INTERRUPTED
     if world.size > 1 and run.directory.parallel.exists():
@@ -115,7 +115,7 @@ def run_and_show(run: Run, as_json: bool, world: World) -> int:
     else:
         _print(result)
     if not run.directory.result.exists():
-        typer.echo(f"Interrupted. Go on with: cagat train --resume {result.run_dir}", err=True)
+        typer.echo(f"Interrupted. Continue with: cagat train --resume {result.run_dir}", err=True)
         return INTERRUPTED
     return 0
 
@@ -135,8 +135,8 @@ def _print(result: RunResult) -> None:
     used = f"{result.train_nodes} labels" if labels is None else f"{labels} labels per class"
     lines = [f"{result.model} on {result.dataset}, {used}, seed {result.seed}: {_accuracy(result)}"]
     lines += _warnings(result)
-    lines.append(f"{result.epochs} epochs in {result.seconds:.1f} s, the best was epoch {result.best_epoch}")
-    lines.append(f"The run is in {result.run_dir}")
+    lines.append(f"{result.epochs} epochs in {result.seconds:.1f} s; best epoch: {result.best_epoch}")
+    lines.append(f"Run directory: {result.run_dir}")
     typer.echo("\n".join(lines))
 
 
@@ -149,7 +149,7 @@ def _accuracy(result: RunResult) -> str:
     if result.estimated_accuracy is None or result.estimated_low is None or result.estimated_high is None:
         if result.val_accuracy is not None:
             return f"validation accuracy {_percent(result.val_accuracy)}"
-        return "no estimate of the accuracy, for which there are too few labels"
+        return "accuracy unknown: too few labels to estimate it"
     how = "test accuracy" if result.test_accuracy is not None else "estimated accuracy"
     source = "test nodes" if result.test_accuracy is not None else "labelled nodes, out of fold"
     validation = "" if result.val_accuracy is None else f", validation accuracy {_percent(result.val_accuracy)}"
@@ -168,14 +168,16 @@ def _warnings(result: RunResult) -> list[str]:
     if result.estimated_accuracy is None or result.majority_rate is None:
         return []
     if result.classes_predicted == 1:
-        return ["Warning: every node gets the same class. Try --class-weight balanced, or label more nodes."]
+        return [
+            "Warning: the model predicts one class for every node. Try --class-weight balanced, or label more nodes."
+        ]
     if result.class_weight == "balanced":
         # Rare classes weigh more, at the cost of frequent ones; always the same class finds one class of all.
         if result.classes and result.balanced_accuracy is not None and result.balanced_accuracy <= 1 / result.classes:
-            return ["Warning: the balanced accuracy is no better than if every node got the same class."]
+            return ["Warning: the balanced accuracy is no better than predicting one class for every node."]
     elif result.estimated_accuracy <= result.majority_rate:
-        return ["Warning: the accuracy is no better than if every node got the most frequent class."]
+        return ["Warning: the accuracy is no better than always predicting the most frequent class."]
     alone = result.accuracy_without_graph
     if alone is not None and result.estimated_accuracy <= alone:
-        return [f"Warning: the graph does not help. Without it a perceptron reaches {_percent(alone)} (--model mlp)."]
+        return [f"Warning: the graph does not help. A perceptron without it reaches {_percent(alone)} (--model mlp)."]
     return []

@@ -21,27 +21,31 @@ def _setting(name: str, text: str | None = None) -> Any:
 
 
 def tune(
-    out: Annotated[Path, typer.Option(help="The directory of the search; one that is there is gone on with.")],
+    out: Annotated[Path, typer.Option(help="Directory of the search; an existing search continues.")],
     model: Annotated[str, _setting("model")] = "cagat",
-    dataset: Annotated[list[str] | None, typer.Option(help="A graph, or several (default: cora).")] = None,
+    dataset: Annotated[list[str] | None, typer.Option(help="A graph; repeat for several (default: cora).")] = None,
     labels: Annotated[
         list[int] | None,
-        _setting("labels", "Training nodes per class, or several (default: 20; for your own graph, what it has)."),
+        _setting(
+            "labels", "Training nodes per class; repeat for several (default: 20; for your own graph, all it has)."
+        ),
     ] = None,
     val_labels: Annotated[
         int | None,
-        typer.Option(min=1, max=SETTINGS["val_labels"].high, help="Validation nodes per class (same default)."),
+        typer.Option(min=1, max=SETTINGS["val_labels"].high, help="Validation nodes per class (default: as --labels)."),
     ] = None,
-    splits: Annotated[int, typer.Option(min=1, max=1000, help="Splits of each.")] = 3,
-    first_seed: Annotated[int, typer.Option(min=100, max=2**31, help="The seed of the first split.")] = 100,
-    trials: Annotated[int, typer.Option(min=1, help="Configurations to try in all.")] = 50,
+    splits: Annotated[int, typer.Option(min=1, max=1000, help="Splits per graph and number of labels.")] = 3,
+    first_seed: Annotated[int, typer.Option(min=100, max=2**31, help="Seed of the first split.")] = 100,
+    trials: Annotated[int, typer.Option(min=1, help="Configurations to try in total.")] = 50,
     epochs: Annotated[int, _setting("epochs")] = 10_000,
     patience: Annotated[int, _setting("patience")] = 100,
-    jobs: Annotated[int, typer.Option(min=1, max=MOST_JOBS, help="Processes that work at once.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, max=MOST_JOBS, help="Number of processes.")] = 1,
     seed: Annotated[int, _setting("seed", "Seed of the search.")] = 0,
-    space: Annotated[Path | None, typer.Option(help="A YAML file like configs/search.yaml: what to search.")] = None,
+    space: Annotated[
+        Path | None, typer.Option(help="A YAML file with the search space, like configs/search.yaml.")
+    ] = None,
     finalists: Annotated[
-        Path | None, typer.Option(help="Try nothing new: judge the best --trials of this earlier search again.")
+        Path | None, typer.Option(help="Try nothing new: judge the best --trials of an earlier search again.")
     ] = None,
     data_dir: Annotated[str | None, _setting("data_dir")] = None,
     source: Annotated[str | None, _setting("source")] = None,
@@ -53,18 +57,16 @@ def tune(
 ) -> None:
     """Search for the configuration with the best mean validation accuracy.
 
-    Only validation nodes judge, of splits with seeds from 100 on: the splits that tables report have smaller ones. The
-    presets of the model are tried first. Interrupt at will and give the same command again to go on.
+    Only validation nodes are used, of splits with seeds from 100 on; published results use seeds below. The model's
+    presets are tried first. Interrupt at any time; the same command continues.
 
-    A graph that comes with a split keeps its test nodes out of the search. For your own graph without one, a quarter
-    of the labelled nodes of each class judges and the others train, unless --labels or --val-labels say otherwise. The
-    first lines say how many nodes that makes.
+    If the graph comes with a split, its test nodes stay out of the search. On your own graph without a split, a quarter
+    of the labelled nodes of each class validates and the rest trains, unless --labels or --val-labels say otherwise.
 
-    A search on few splits finds several good configurations and a lucky one: judge its best again on more splits or
-    graphs with --finalists, and with a --first-seed whose splits the search has not seen.
+    After a search on few splits, the best configuration may just be lucky: judge the best ones again on more splits or
+    graphs with --finalists, and a --first-seed whose splits the search has not seen.
 
-    The directory gets best.yaml (for `cagat train --config`), search.png, trials.csv, and search.json and fits.jsonl,
-    with which a search goes on.
+    The directory gets best.yaml (for `cagat train --config`), search.png, trials.csv, search.json and fits.jsonl.
     """
     show_messages()
     from cagat.experiments.tuning import Search, TuneOptions
@@ -102,7 +104,7 @@ def tune(
         try:
             _run(search)
         except KeyboardInterrupt:
-            typer.echo(f"Interrupted after {search.finished} trials. Give the same command again to go on.", err=True)
+            typer.echo(f"Interrupted after {search.finished} trials. Run the same command again to continue.", err=True)
             _report(search)
             raise typer.Exit(130) from None
         finally:
@@ -135,11 +137,11 @@ def _report(search: "Search") -> None:
     best = search.best()
     if best is None:
         if search.finished < search.options.trials:
-            typer.echo("No trial has done all its fits yet.")
+            typer.echo("No trial is finished yet.")
             return
         raise CagatError(f"No configuration could be judged: {search.commonest_reason()}")
     write_report(search)
     typer.echo(
-        f"Best of {search.finished} trials: {100 * (best.value or 0):.2f} % of the validation nodes right\n"
+        f"Best of {search.finished} trials: validation accuracy {100 * (best.value or 0):.2f} %\n"
         f"Try it: cagat train --config {search.options.out / 'best.yaml'}"
     )

@@ -22,7 +22,7 @@ from cagat.data.graph_files import write_npz
 from cagat.data.planetoid import read_planetoid
 from cagat.data.validation import check_sha256, file_sha256
 from cagat.errors import CagatError, DatasetError
-from cagat.files import atomic_write, disk_errors
+from cagat.files import atomic_write, disk_errors, replace_file
 
 _log = logging.getLogger(__name__)
 EMBEDDED = Path(__file__).parent / "embedded"
@@ -254,7 +254,7 @@ def fetch(name: str, data_dir: Path | str | None = None, *, progress: Progress |
                     fetched = Path(temporary, local.name)
                     source.fetch(fetched, progress or (lambda file, done, total: None))
                     check_sha256(f"{local.name} from {source.description}", file_sha256(fetched), *graph.sums)
-                    os.replace(fetched, local)
+                    replace_file(fetched, local)
             return local
         except CagatError as error:
             _log.warning("%s: that failed (%s)", name, error)

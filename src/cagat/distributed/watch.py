@@ -131,7 +131,7 @@ class Watch:
 
     def _end(self, verdict: str) -> None:
         is_refusal = " ended: " in verdict  # By a process that has said itself what to do.
-        hint = "" if is_refusal else " When the cause is gone, go on with: cagat train --resume DIR"
+        hint = "" if is_refusal else " Once the cause is fixed, continue with: cagat train --resume DIR"
         print(f"Error: {verdict.rstrip('.')}. Rank {self.rank} stops, too.{hint}", file=sys.stderr, flush=True)
         if self.rank == 0:
             time.sleep(4 * _SECONDS_BETWEEN_BEATS)  # The store ends with this process; the others read it first.

@@ -48,7 +48,7 @@ class FinishedRun:
             raise RunError(f"{path}: there is no run. Train one: cagat train --out {path}")
         result = read_result(directory)
         if result is None:
-            raise RunError(f"{path}: the run is not finished. Go on with it: cagat train --resume {path}")
+            raise RunError(f"{path}: the run is not finished. Continue it: cagat train --resume {path}")
         if result.test_accuracy is None:
             raise RunError(
                 f"{path}: the run has no test nodes, and a report compares test accuracies. Its own estimate is in "

@@ -358,7 +358,7 @@ def _require_same_search(directory: Path, asked: dict[str, Any]) -> None:
         if (directory / "fits.jsonl").exists():
             raise ConfigError(
                 f"{directory}: holds a search of an earlier version of cagat (fits.jsonl without search.json), which "
-                "this one cannot go on with. Choose another --out; its trials.csv can still be used with --finalists."
+                "this one cannot continue. Choose another --out; its trials.csv can still be used with --finalists."
             )
         atomic_write(path, json.dumps(asked) + "\n")
         return

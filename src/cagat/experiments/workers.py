@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 import statistics
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -86,9 +87,10 @@ def _seconds_left(store: JobStore, pending: list[Job], processes: int) -> float 
 def worker_context() -> BaseContext:
     """How processes are started: not forked from this one, since torch's threads do not survive a fork.
 
-    Where the system has forks, from one without threads that has imported what all of them need, which takes seconds.
+    On Linux, from one without threads that has imported what all of them need, which takes seconds. Windows has no
+    forks, and on macOS a fork may crash in what the system's libraries did before.
     """
-    if "forkserver" not in multiprocessing.get_all_start_methods():
+    if sys.platform != "linux":
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
@@ -114,7 +116,7 @@ def result_of(future: "Future[_T]") -> _T:
         return future.result()
     except BrokenProcessPool as error:
         raise CagatError(
-            "A worker was killed, perhaps because memory ran out. What was done is kept: give the same command again, "
+            "A worker was killed, perhaps because memory ran out. Finished runs are saved: run the same command again, "
             "perhaps with fewer --jobs."
         ) from error
 

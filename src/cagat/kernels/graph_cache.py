@@ -92,7 +92,6 @@ class TensorCache:
 _graphs = TensorCache()
 
 
-@torch.compiler.disable  # type: ignore[untyped-decorator]
 def prepare_graph(
     edge_index: Tensor,
     num_nodes: int,
@@ -108,6 +107,22 @@ def prepare_graph(
     It also takes a torch sparse matrix (COO, CSR or CSC), whose rows are the targets as in PyG's ``adj_t``. Its values
     are the weights, if ``values_are_weights`` and no ``edge_weight`` is given.
     """
+    options = (edge_index, num_nodes, edge_weight, values_are_weights, add_self_loops, normalization, dtype)
+    if torch.compiler.is_compiling():  # Not as a decorator, which imports torch's compiler although nothing uses it.
+        graph: CSRGraph = torch.compiler.disable(_prepare_graph)(*options)  # type: ignore[no-untyped-call]
+        return graph
+    return _prepare_graph(*options)
+
+
+def _prepare_graph(
+    edge_index: Tensor,
+    num_nodes: int,
+    edge_weight: Tensor | None,
+    values_are_weights: bool,
+    add_self_loops: bool,
+    normalization: str,
+    dtype: torch.dtype | None,
+) -> CSRGraph:
     # Before anything is remembered, since only tensors can be.
     require_tensor("edge_index", edge_index)
     if edge_weight is not None:

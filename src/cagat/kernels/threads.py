@@ -14,6 +14,7 @@ that torch has loaded that we ask, by the function to which a C compiler would t
 
 import ctypes
 import os
+import sys
 import threading
 from collections.abc import Callable
 from functools import cache
@@ -218,13 +219,15 @@ def torch_threads() -> Callable[..., None] | None:
     """``run(function, argument, threads, flags)``, which calls a C function on several threads and waits for them.
 
     There is none where torch is built otherwise, nor in a forked child: OpenMP would wait there for threads that only
-    the parent has.
+    the parent has. Nor outside of Linux, where this was never tried.
     """
     return None if _is_forked else _parallel_region()
 
 
 @cache
 def _parallel_region() -> Callable[..., None] | None:
+    if sys.platform != "linux":
+        return None
     try:
         # The system's linker also looks into the libraries that this one has loaded.
         function = ctypes.CDLL(torch._C.__file__).GOMP_parallel

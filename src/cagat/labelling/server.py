@@ -10,6 +10,7 @@ import json
 import logging
 import secrets
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable
 from importlib.resources import files
 from typing import Any
@@ -223,7 +224,8 @@ class LabelServer:
     def __init__(self, session: Session, port: int = 0) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if sys.platform != "win32":  # There it would let two programs share a port.
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             self._socket.bind((HOST, port))
             # From here on requests wait for an answer, so that the address can be opened before :meth:`serve`.
             self._socket.listen()

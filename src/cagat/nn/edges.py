@@ -1,11 +1,10 @@
 """What runs along the edges of the layer: edge features into the attention, and messages for PyG's explainers."""
 
-from typing import Any, ClassVar, Optional
+from typing import Optional
 
 import torch
 from torch import Tensor
 from torch_geometric.nn import GATConv, MessagePassing
-from torch_geometric.typing import OptPairTensor
 from torch_geometric.utils import add_self_loops
 
 from cagat.kernels import CSRGraph
@@ -19,14 +18,12 @@ class ExplainedMessages(GATConv):  # type: ignore[misc]
     changes its output by what the explainer makes of them.
     """
 
-    # PyG asks for the arguments of propagate() in this form.
-    propagate_type: ClassVar = {"x": OptPairTensor, "alpha": Tensor, "share": Tensor}
+    # By itself PyG writes and compiles code for the messages of a class when its first layer is made, which takes half
+    # a second, and a class inherits that of GATConv. Few layers are ever explained: PyG's plain loop serves them.
+    propagate = _orig_propagate = _jinja_propagate = MessagePassing.propagate
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        # What PyG goes back to when it explains. By itself it takes what the class inherits when a first layer is made:
-        # code for GATConv's own messages, if a GATConv was made before.
-        type(self)._orig_propagate = MessagePassing.propagate
+    def _set_jittable_templates(self, raise_on_error: bool = False) -> None:
+        pass
 
     @property
     def is_explained(self) -> bool:

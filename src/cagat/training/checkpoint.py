@@ -95,7 +95,7 @@ class Checkpoints:
                 raise RunError(
                     f"{self._directory.config}: {key} is {value!r} now, but the run was started without it. If you "
                     "added it, remove it. Otherwise an earlier version of cagat started the run, which has no such "
-                    "setting: go on with that version, or start a new run: cagat train --config CONFIG --out OTHER"
+                    "setting: use that version, or start a new run: cagat train --config CONFIG --out OTHER"
                 )
             if value != was:
                 raise RunError(

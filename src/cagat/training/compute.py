@@ -47,7 +47,8 @@ def computing(threads: int, deterministic: bool) -> Iterator[None]:
     finally:
         torch.set_num_threads(before)
         set_kernel_threads(None)
-        torch.use_deterministic_algorithms(strict)
+        if deterministic:  # Not always: torch imports its compiler for it.
+            torch.use_deterministic_algorithms(strict)
 
 
 def keep_freed_memory() -> None:

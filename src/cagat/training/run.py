@@ -169,7 +169,7 @@ class Run:
             checkpoints.save(trainer, seconds)
         except WriteError as error:
             raise WriteError(
-                f"{error} The checkpoint of epoch {checkpoints.epoch} is kept; when there is room, go on with: "
+                f"{error} The checkpoint of epoch {checkpoints.epoch} is kept; when there is space, continue with: "
                 f"cagat train --resume {self.directory.path}"
             ) from error
         except DivergedError as error:

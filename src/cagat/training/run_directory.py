@@ -53,12 +53,12 @@ class RunDirectory:
         """Raise unless a new run can be put here without overwriting anything."""
         if self.config.exists():
             raise RunError(
-                f"{self.path}: holds a run already. Go on with it: cagat train --resume {self.path}. Or choose another "
+                f"{self.path}: already holds a run. Continue it: cagat train --resume {self.path}. Or choose another "
                 "--out."
             )
         for path in self.files:
             if path.exists():
-                raise RunError(f"{path}: is there already, and a run would overwrite it. Choose another --out.")
+                raise RunError(f"{path}: already exists, and a run would overwrite it. Choose another --out.")
 
     def require_readable(self) -> None:
         """Raise if an older version wrote the run, whose checkpoints are pickles."""
@@ -80,8 +80,8 @@ class RunDirectory:
             finally:
                 if not existed and not self.config.exists():
                     # Nothing came of it, so nothing stays.
-                    (self.path / ".lock").unlink(missing_ok=True)
-                    with contextlib.suppress(OSError):
+                    with contextlib.suppress(OSError):  # Windows removes no file that is open, and this one is.
+                        (self.path / ".lock").unlink(missing_ok=True)
                         self.path.rmdir()
 
     def read_encoder(self) -> TableEncoder | None:

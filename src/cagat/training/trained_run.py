@@ -89,7 +89,7 @@ class TrainedRun:
         self.directory.require_readable()
         if not self.directory.model.exists():
             exists = self.directory.config.exists()
-            remedy = f"Go on with: cagat train --resume {path}" if exists else f"Train one: cagat train --out {path}"
+            remedy = f"Continue it: cagat train --resume {path}" if exists else f"Train one: cagat train --out {path}"
             raise RunError(f"{path}: there is no trained model. {remedy}")
         self.config = TrainConfig.from_values(read_config(self.directory.config))
         self.model, self.description = read_weights(self.directory.model)

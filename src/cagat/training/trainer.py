@@ -3,6 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from inspect import unwrap
 from typing import Any, NamedTuple
 
 import torch
@@ -110,6 +111,16 @@ _REMEDY = (
 )
 
 
+class Adam(torch.optim.Adam):
+    """torch's Adam without the guards that import torch's compiler, for a second, when they are first called."""
+
+    add_param_group = unwrap(torch.optim.Adam.add_param_group)
+    load_state_dict = unwrap(torch.optim.Adam.load_state_dict)
+    state_dict = unwrap(torch.optim.Adam.state_dict)
+    step = torch.no_grad()(unwrap(torch.optim.Adam.step))
+    zero_grad = unwrap(torch.optim.Adam.zero_grad)
+
+
 class Trainer:
     """Trains a model epoch by epoch, so that it can be watched, stopped, saved and resumed between any two.
 
@@ -130,7 +141,7 @@ class Trainer:
         self.best: Epoch | None = None
         self._best_weights: dict[str, Tensor] = {}
         groups = self.model.parameter_groups(self.options.weight_decay)
-        self.optimizer = None if self.model.closed_form else torch.optim.Adam(groups, lr=self.options.lr)
+        self.optimizer = None if self.model.closed_form else Adam(groups, lr=self.options.lr)
 
     @property
     def last_epoch(self) -> int:
