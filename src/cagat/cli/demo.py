@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-# The presets `tuned` were searched for on validation nodes of other splits (docs/reproduction.md).
+# The presets `tuned` were searched for on validation nodes of other splits (docs/explanation/reproducible.md).
 _SHOWN = {
     "GAT, authors' preset": ("gat", "authors"),
     "GAT, tuned": ("gat", "tuned"),
@@ -63,5 +63,5 @@ def demo(
     console.print(table)
     console.print(
         "One split tells little: accuracy varies by a point or two from seed to seed. Try cagat demo --seed 1, 2, ...; "
-        "ten splits of four graphs are in docs/reproduction.md."
+        "ten splits of four graphs are in docs/explanation/reproducible.md."
     )
