@@ -17,7 +17,7 @@ from cagat.models import card
 from cagat.style import Table
 
 FIRST_UNSEEN = 4
-"""Accuracies of the splits before this one were looked at before the last search, see docs/explanation/reproducible.md."""
+"""Splits before this one were looked at before the last search, see docs/explanation/reproducible.md."""
 
 SWITCHES = ("support", "affinity", "feedback")
 """What makes a reading of the paper."""

@@ -1,4 +1,4 @@
-"""The table of README.md, and the verdict of docs/explanation/reproducible.md: few figures, from the records in results/."""
+"""The table of README.md and the verdict of docs/explanation/reproducible.md, from the records in results/."""
 
 import json
 import statistics
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from accuracy_blocks import cells_of
-from cagat.experiments.experiment import Row, figure1, figure2, readings, suggest, table1, table2
+from cagat.experiments.experiment import Row, figure1, figure2, suggest, table1, table2
 from cagat.experiments.summary import Difference, TableCell
 from cagat.experiments.tables import reported
 from cagat.models import card
@@ -46,7 +46,9 @@ def readme(results: Path) -> str:
         if (cell.row.method, cell.row.strategy) == ("cagat", "coverage")
     }
     if any(labels == LABELS for _, labels in chosen):
-        means["CaGAT, labels chosen by `cagat suggest`, none for validation"] = [_mean(chosen, graph) for graph in graphs]
+        means["CaGAT, labels chosen by `cagat suggest`, none for validation"] = [
+            _mean(chosen, graph) for graph in graphs
+        ]
     paper = [reported("table1", Row("cagat", "paper"), graph, LABELS) for graph in graphs]
     means["CaGAT, as the paper reports it"] = [figure.mean if figure else None for figure in paper]
     best = [max(value for value in column if value is not None) for column in zip(*means.values(), strict=True)]
@@ -131,7 +133,8 @@ def _affinity(results: Path) -> list[str]:
     for graph in graphs:
         place = cells[1e-3, graph].place
         with_it, without = (reported("table2", Row("cagat", "paper", (("xi", xi),)), *place) for xi in (1e-3, 0.0))
-        assert with_it and without, f"Table 2 has no figures of {graph}"
+        assert with_it is not None, f"the paper's Table 2 has no {graph}"
+        assert without is not None, f"the paper's Table 2 has no {graph} without affinity"
         said.append(f"{graph} {with_it.mean - without.mean:+.1f}")
         found.append((graph, cells[1e-3, graph].minus(cells[0.0, graph])))
     helped = sum(one is not None and one.low > 0 for _, one in found)

@@ -19,8 +19,8 @@ def circumstances(run: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in run["versions"].items())
     load = ", ".join(f"{value:.1f}" for value in run["load_average"] or [])
     return (
-        f"`{run['command']}`, {run['date'][:10]}, {run['cores']} cores of {run['cpu']}, {versions}; load averages at the "
-        f"start {load}; one thread copies {run['copy_gigabytes_per_second']:.0f} GB per second"
+        f"`{run['command']}`, {run['date'][:10]}, {run['cores']} cores of {run['cpu']}, {versions}; load averages "
+        f"at the start {load}; one thread copies {run['copy_gigabytes_per_second']:.0f} GB per second"
     )
 
 
@@ -61,7 +61,15 @@ def _limit(value: float | None) -> str:
 
 
 def _milliseconds(value: float | None, digits: int = 1) -> str:
-    return "" if value is None else f"{value:.{digits}f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
+    return (
+        ""
+        if value is None
+        else f"{value:.{digits}f}"
+        if value < 10
+        else f"{value:.1f}"
+        if value < 100
+        else f"{value:.0f}"
+    )
 
 
 def speed(results: Path) -> str:
@@ -69,24 +77,15 @@ def speed(results: Path) -> str:
     compared, own = benchmark(results, "compare"), benchmark(results, "bench")
     rows = [row for row in compared if row["case"].startswith("compared: ")]
     rows += [row for row in own if row["case"].startswith(("training epoch", "layer against dense"))]
-    lines = [
-        [
-            row["case"].removeprefix("compared: "),
-            row["peer"],
-            _milliseconds(row["ours_ms"]),
-            _milliseconds(row["peer_ms"]),
-            _ratio(row | {"target": None}),
-        ]
-        for row in rows
-        if row["threads"] == 2
-    ]
-    memory = ", ".join(
-        f"{row['ratio']:.0f} {row['unit']} for {row['case'].rpartition('memory')[2].removeprefix(' of the process').strip(', ')}"
-        for row in own
-        if "peak memory" in row["case"]
-    )
-    table = Table(["case", "compared with", "ours, ms", "theirs, ms", "ratio"], lines, words=2).markdown()
-    return f"{table}\n\nTwo threads. Peak memory of a training step: {memory}.\n"
+    ratios: dict[tuple[str, str], dict[int, str]] = {}
+    for row in rows:
+        case = row["case"].removeprefix("compared: "), row["peer"]
+        ratios.setdefault(case, {})[row["threads"]] = _ratio(row | {"target": None})
+    lines = [[*case, *(by_threads.get(threads, "") for threads in (1, 2))] for case, by_threads in ratios.items()]
+    peaks = {row["case"]: f"{row['ratio']:.0f} {row['unit']}" for row in own if "peak memory" in row["case"]}
+    memory = ", ".join(f"{peak} ({case.partition('peak memory')[2].lstrip(', ')})" for case, peak in peaks.items())
+    table = Table(["case", "compared with", "1 thread", "2 threads"], lines, words=2).markdown()
+    return f"{table}\n\nPeak memory of a training step: {memory}.\n"
 
 
 def tricks(results: Path) -> str:
@@ -109,7 +108,9 @@ def row_bandwidth(results: Path) -> str:
     for row in found["found"]:
         by_nodes.setdefault(row["nodes"], []).append(f"{row['gigabytes_per_second']:.1f}")
     distance = {"late": 8, "early": 32}
-    head = list(dict.fromkeys(f"{row['threads']} threads, prefetch {distance[row['asked_for']]}" for row in found["found"]))
+    head = list(
+        dict.fromkeys(f"{row['threads']} threads, prefetch {distance[row['asked_for']]}" for row in found["found"])
+    )
     lines = [
         [f"{nodes:,}", f"{nodes * found['row_bytes'] / 1e6:.1f}", *speeds] for nodes, speeds in sorted(by_nodes.items())
     ]
@@ -154,9 +155,13 @@ def scaling(results: Path) -> str:
                 f"{max(rank['halo_bytes_per_step'] for rank in ranks) / 1e6:.1f}" if ranks else "",
             ]
         )
-    work, shared = sum(runs["one process"]["cpu_seconds_per_epoch"]), sum(runs["two processes"]["cpu_seconds_per_epoch"])
+    work, shared = (
+        sum(runs["one process"]["cpu_seconds_per_epoch"]),
+        sum(runs["two processes"]["cpu_seconds_per_epoch"]),
+    )
+    efficiency = f"Two processes do the work of one with {100 * work / shared:.0f} % efficiency in CPU time."
     head = ["", "CPU s per epoch", "s per epoch", "halo nodes", "peak memory, MB", "sent per step, MB"]
-    return f"{Table(head, lines).markdown()}\n\nTwo processes do the work of one with {100 * work / shared:.0f} % efficiency in CPU time.\n"
+    return f"{Table(head, lines).markdown()}\n\n{efficiency}\n"
 
 
 def _each(texts: Any) -> str:
@@ -207,7 +212,7 @@ def estimate(results: Path) -> str:
     head = ["halo nodes per node", "sent per machine and step", "at 10 Gbit/s", "at 100 Gbit/s", "memory per machine"]
     return (
         f"{case['nodes']:,.0f} nodes and {case['edges']:,.0f} edges on {case['machines']} machines: each holds "
-        f"{case['nodes_per_machine'] / 1e6:.2f} million nodes and {case['entries_per_machine'] / 1e6:.1f} million entries of "
-        f"A, and computes {case['compute_seconds_per_step']:g} s per step on {found['constants']['cores']} cores, if they "
-        f"share the work without loss.\n\n{Table(head, lines, words=0).markdown()}\n"
+        f"{case['nodes_per_machine'] / 1e6:.2f} million nodes and {case['entries_per_machine'] / 1e6:.1f} million "
+        f"entries of A, and computes {case['compute_seconds_per_step']:g} s per step on {found['constants']['cores']} "
+        f"cores, if they share the work without loss.\n\n{Table(head, lines, words=0).markdown()}\n"
     )

@@ -9,6 +9,7 @@ from latex2mathml.converter import convert
 from mkdocs.structure.files import File
 
 import update_docs
+from plain_docstrings import formula_block
 
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#)([^)\s]+)\)")
 _FORMULA = re.compile(r"^```math\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
@@ -47,5 +48,5 @@ def _link(link: re.Match[str], page: str) -> str:
 
 def with_formulas(markdown: str) -> str:
     """Formulas in MathML, which browsers draw without a script; GitHub draws them from the same Markdown."""
-    text = _FORMULA.sub(lambda formula: convert(" ".join(formula[1].split()), display="block"), markdown)
+    text = _FORMULA.sub(lambda formula: formula_block(" ".join(formula[1].split())), markdown)
     return _INLINE.sub(lambda formula: convert(formula[1]), _BROKEN.sub(" ", text))
