@@ -61,7 +61,7 @@ def readme(results: Path) -> str:
     lines = [
         Table(["method (preset)", *graphs], rows).markdown(),
         "",
-        f"Means over {' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} random splits; bold: the highest.",
+        f"Means over {' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} random splits; the best is bold.",
     ]
     for method in ("gat", "appnp"):
         found = {graph: _minus(shown["cagat"], shown[method], graph) for graph in graphs}
