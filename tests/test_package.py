@@ -10,7 +10,7 @@ import cagat
 
 SOURCES = sorted(Path(cagat.__path__[0]).rglob("*.py"))
 
-# The rooms of docs/architecture.md: what each may import beside itself.
+# The rooms of docs/explanation/architecture.md: what each may import beside itself.
 MAY_IMPORT = {
     "kernels": set(),
     "diffusion": {"kernels"},

@@ -105,8 +105,8 @@ def test_the_layer_has_the_same_bounds():
 
 
 def test_the_reference_page_is_up_to_date():
-    page = Path(__file__).parents[1] / "docs" / "settings.md"
-    assert page.read_text() == reference_page(), "run: python -m cagat.settings > docs/settings.md"
+    page = Path(__file__).parents[1] / "docs" / "reference" / "settings.md"
+    assert page.read_text() == reference_page(), "run: python -m cagat.settings > docs/reference/settings.md"
 
 
 def test_every_preset_is_a_configuration_and_survives_a_file(tmp_path):

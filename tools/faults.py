@@ -6,7 +6,8 @@ Run: python tools/faults.py --quick        a share of each fault: under five min
      python tools/faults.py --resume       only what the table does not have yet, or not with all its tries
 
 The rows are written one by one, so that an interrupted run goes on with `--resume`. The faults themselves are in
-`tools/fault_kinds`; `tools/update_docs.py` puts the table into docs/reliability.md. Exit code 1 if anything failed.
+`tools/fault_kinds`; `tools/update_docs.py` puts the table into docs/explanation/reliability.md.
+The exit code is 1 if anything failed.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Measure what docs/scaling.md says: time, memory and traffic of training over nodes in parts, and what follows.
+"""Measure what docs/evidence/scaling.md says: time, memory and traffic of training in parts, and what follows.
 
 Run: python tools/measure_scaling.py
      python tools/measure_scaling.py --large --out benchmarks/results/scaling_large.json

@@ -34,4 +34,9 @@ def plain(text: str) -> str:
 def _drawn_block(block: re.Match[str]) -> str:
     indent, formula = block[1], " ".join(block[2].split())
     aligned = rf"\begin{{align*}}{formula}\end{{align*}}" if "&" in formula or r"\\" in formula else formula
-    return f"{indent}{convert(aligned, display='block')}\n\n"
+    return f"{indent}{formula_block(aligned)}\n\n"
+
+
+def formula_block(formula: str) -> str:
+    """A formula in a line of its own, which scrolls sideways where it does not fit."""
+    return f'<div class="formula">{convert(formula, display="block")}</div>'

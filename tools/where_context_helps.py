@@ -1,4 +1,4 @@
-"""On which nodes is tuned CaGAT better than tuned GAT, and on which worse? Written for docs/reproduction.md.
+"""On which nodes is tuned CaGAT better than tuned GAT, and on which worse? Written for docs/evidence/ablation.md.
 
 Run: python tools/where_context_helps.py [--datasets cora citeseer cora_ml] [--labels 20] [--splits 10] [--out results]
 
@@ -105,7 +105,7 @@ def table(records: dict[str, dict[int, dict[str, Any]]]) -> Table:
 
 
 def block(results: Path, labels: int = 20) -> str:
-    """The table of docs/reproduction.md."""
+    """The table of docs/evidence/ablation.md."""
     found: dict[str, dict[int, dict[str, Any]]] = {}
     for record in Records(results / f"{NAME}.jsonl"):
         asked = record["asked"]

@@ -1,7 +1,7 @@
 """Every setting of a run, declared once: its type, range, default, group and help.
 
 :class:`TrainConfig` is the declaration, and a new setting is one line of it. The flags of `cagat train`, YAML files,
-:func:`cagat.models.create`, the estimator, the search space and docs/settings.md are made from it.
+:func:`cagat.models.create`, the estimator, the search space and docs/reference/settings.md are made from it.
 """
 
 import json
@@ -46,7 +46,9 @@ def _consistent(text: str, default: Any, low: float, high: float) -> Any:
 
 
 class TrainConfig(BaseModel):
-    """All that decides what a run computes. Make one with :meth:`from_values`; docs/settings.md explains the settings.
+    """All that decides what a run computes. Make one with :meth:`from_values`.
+
+    docs/reference/settings.md explains the settings.
 
     A value that is ``None`` is decided when the run starts, or the model has no use for it.
     """
@@ -372,7 +374,7 @@ def can_name_a_file(text: str) -> bool:
 
 
 def reference_page() -> str:
-    """The text of docs/settings.md."""
+    """The text of docs/reference/settings.md."""
     preset = card(TrainConfig().model).preset()
     lines = [
         "# Settings",
@@ -381,7 +383,7 @@ def reference_page() -> str:
         "of `TrainConfig.from_values`. `CaGATClassifier` has those of CaGAT and its training as parameters.",
         "A default in italics comes from CaGAT's default preset; other models have their own (`cagat models --json`).",
         "",
-        "This page is written by `python -m cagat.settings > docs/settings.md`.",
+        "This page is written by `python -m cagat.settings > docs/reference/settings.md`.",
     ]
     for group in dict.fromkeys(setting.group for setting in SETTINGS.values()):
         lines += ["", f"## {group}", "", "| setting | value | default | meaning |", "|---|---|---|---|"]

@@ -1,4 +1,4 @@
-"""What a fault is, what came of trying it, and the table of docs/reliability.md."""
+"""What a fault is, what came of trying it, and the table of docs/explanation/reliability.md."""
 
 import json
 import platform

@@ -9,7 +9,7 @@ import typer
 if TYPE_CHECKING:
     from cagat.training import Epoch
 
-# The presets `tuned` were searched for on validation nodes of other splits (docs/reproduction.md).
+# The presets `tuned` were searched for on validation nodes of other splits (docs/explanation/reproducible.md).
 _SHOWN = {
     "GAT, authors' preset": ("gat", "authors"),
     "GAT, tuned": ("gat", "tuned"),

@@ -278,7 +278,7 @@ def from_frames(
     columns: Mapping[str, str] | None = None,
     encoder: "TableEncoder | None" = None,
 ) -> Data:
-    """Convert pandas frames to a `Data`; their columns are those of the files that `docs/data.md` describes.
+    """Convert pandas frames to a `Data`; their columns are those of the files that `docs/reference/data.md` describes.
 
     Args:
         edges: `source`, `target`, perhaps `weight`, and further columns as edge features.

@@ -126,7 +126,7 @@ def convert(
 
     Args:
         out: Replaced if it is there, once the new file is complete.
-        edges: A CSV, TSV or Parquet file, as are the following; see docs/data.md for their columns.
+        edges: A CSV, TSV or Parquet file, as are the following; see docs/reference/data.md for their columns.
         features: One row per node, or one row for each feature that a node has.
         labels: Nodes that are missing here, or whose label is, are unlabelled.
         splits: Which node is in which part of the split.

@@ -64,7 +64,7 @@ def folder_files(folder: Path) -> dict[str, Path]:
 def read_tables(
     paths: Mapping[str, Path], options: TableOptions | None = None, *, directed: bool = False, name: str
 ) -> RawGraph:
-    """Read a graph from its tables, by their kind; see docs/data.md for their columns.
+    """Read a graph from its tables, by their kind; see docs/reference/data.md for their columns.
 
     The sha256 of a graph in several files is that of their sums, as `sha256sum EDGES FEATURES ... | sha256sum` gives it
     when run where they are.

@@ -1,4 +1,4 @@
-"""Graphs from tables of edges, features, labels and splits, whose columns `docs/data.md` describes."""
+"""Graphs from tables of edges, features, labels and splits, whose columns `docs/reference/data.md` describes."""
 
 import logging
 import re

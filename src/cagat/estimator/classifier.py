@@ -45,8 +45,8 @@ class CaGATClassifier(
     unlabelled. All of X is there during the fit, unlabelled rows too; what was found for them is in `transduction_`.
 
     The parameters from `hidden` to `patience`, and from `objective` on, are settings of CaGAT and its training
-    (docs/settings.md). One that is None has the value of the preset (`cagat.models.card("cagat").presets` holds them).
-    `docs/estimator.md` says what `predict` does with data that were not fitted.
+    (docs/reference/settings.md). One that is None has the value of the preset (`cagat.models.card("cagat").presets`
+    holds them). `docs/how-to/scikit-learn.md` says what `predict` does with data that were not fitted.
 
     Args:
         feature_norm: How X is scaled: rows by `"l1"`, `"l2"`, `"binary"`, columns by `"standard"`, or `"none"`. None
@@ -59,7 +59,7 @@ class CaGATClassifier(
         preset: The published configuration that gives what is None; None for the default one.
         random_state: A seed, for results that can be repeated.
         columns: For a pandas frame, what some of its columns are, by name, where that is not seen from their values
-            (docs/data.md): `{"postcode": "category", "id": "drop"}`.
+            (docs/reference/data.md): `{"postcode": "category", "id": "drop"}`.
 
     Attributes:
         classes_: The classes, in order.

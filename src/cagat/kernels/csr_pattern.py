@@ -109,7 +109,7 @@ class LocalOrder:
 
     A product reads the rows of its neighbours' features. If these are near, they are still in the cache. The order is
     reverse Cuthill-McKee's; with it the diffusion takes two thirds of the time on PubMed and four fifths on Cora
-    (docs/performance.md).
+    (docs/explanation/speed.md).
 
     Attributes:
         pattern: The pattern in the new order.

@@ -27,7 +27,7 @@ _NUMPY_TYPES: dict[torch.dtype, type[np.floating[Any]]] = {torch.float32: np.flo
 # Smaller than that of a product called by itself: within a pass threads wait in compiled code, and are awake.
 _SMALLEST_BLOCK = 50_000
 
-# Where a part of all rows takes more than this, it comes from main memory, or as good as (docs/performance.md).
+# Where a part of all rows takes more than this, it comes from main memory, or as good as (docs/explanation/speed.md).
 CACHED_BYTES = 2**23
 
 # Where things stand in the block of a pass.

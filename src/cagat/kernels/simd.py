@@ -33,7 +33,7 @@ _INT32, _INT64 = ir.IntType(32), ir.IntType(64)
 _NOT_PREFETCHED = 32
 
 NEAR, FAR = 8, 32
-"""Prefetch distances in entries: for rows that come from a cache, and from main memory (docs/performance.md)."""
+"""Prefetch distances in entries: for rows that come from a cache, and from main memory (docs/explanation/speed.md)."""
 
 
 def intrinsic(function: Callable[..., Any]) -> Any:

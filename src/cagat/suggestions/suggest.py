@@ -81,7 +81,7 @@ def suggest(
         ConfigError: There is no such strategy, or `n` is not from 1 to the number of nodes without a label.
         DatasetError: The run was trained on another graph.
 
-    Example:
+    Examples:
         >>> import cagat
         >>> [one.rank for one in cagat.suggest("karate", 2)]
         [1, 2]

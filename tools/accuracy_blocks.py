@@ -1,0 +1,171 @@
+"""The tables of accuracies in README.md and docs/, made from the records in results/."""
+
+import json
+import statistics
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from cagat.experiments.experiment import Experiment, Row, readings, table1, tuned
+from cagat.experiments.jobs import JobStore
+from cagat.experiments.records import Records
+from cagat.experiments.summary import TableCell, paired_difference, table_cells
+from cagat.experiments.tables import RIVALS, note, readable_tables, reported, rival
+from cagat.models import card
+from cagat.style import Table
+
+FIRST_UNSEEN = 4
+"""Splits before this one were looked at before the last search, see docs/explanation/reproducible.md."""
+
+SWITCHES = ("support", "affinity", "feedback")
+"""What makes a reading of the paper."""
+
+
+def experiment_block(make: Callable[[], Experiment]) -> Callable[[Path], str]:
+    """The tables of an experiment as `cagat reproduce` writes them, without title and pictures."""
+
+    def block(results: Path) -> str:
+        experiment = make()
+        if not (cells := cells_of(experiment, results)):
+            return "Not yet run.\n"
+        tables = readable_tables(experiment, cells)
+        parts = [note(experiment), *(table.markdown() for table in tables), source(experiment, results)]
+        return "\n\n".join(parts) + "\n"
+
+    return block
+
+
+def cells_of(experiment: Experiment, results: Path) -> list[TableCell]:
+    """What the records have of an experiment."""
+    return table_cells(experiment, store_of(experiment, results))
+
+
+def store_of(experiment: Experiment, results: Path) -> JobStore:
+    """The records of an experiment, which are read again only if a file has changed."""
+    files = [(path, path.stat()) for path in sorted(results.glob("*.jsonl"))]
+    return _store(results, experiment.name, tuple((path, at.st_mtime_ns, at.st_size) for path, at in files))
+
+
+@lru_cache(maxsize=3)
+def _store(results: Path, name: str, state: tuple[tuple[Path, int, int], ...]) -> JobStore:
+    return JobStore(results, name)
+
+
+def source(experiment: Experiment, results: Path) -> str:
+    """Which file a table is from, and which versions wrote it."""
+    name, found = experiment.name, Records(results / f"{experiment.name}.jsonl")
+    versions = {json.dumps(record["found"].get("versions", {})) for record in found}
+    known = "; ".join(", ".join(f"{key} {text}" for key, text in json.loads(one).items()) for one in sorted(versions))
+    return f"From `results/{name}.jsonl`, which `cagat reproduce {name.replace('_', '-')}` wrote with {known}."
+
+
+def _differences(
+    own: dict[tuple[str, int], TableCell], places: list[tuple[str, int]], cells: list[TableCell]
+) -> list[list[str]]:
+    """The lines of paired differences to GAT and to APPNP, where there are any."""
+    lines = []
+    for method, name in RIVALS.items():
+        pairs = {place: (cell, rival(cell, cells, method)) for place, cell in own.items()}
+        found = {place: cell.minus(other) for place, (cell, other) in pairs.items() if other is not None}
+        if any(found.values()):
+            texts = [one.text() if (one := found.get(place)) else "" for place in places]
+            lines.append(["", f"difference to {name} (paired)", *texts])
+    return lines
+
+
+def baselines(results: Path) -> str:
+    """Cell by cell, how far the best preset of each of our baselines lies above the paper's figure."""
+    above: dict[str, dict[tuple[str, int], float]] = {}
+    for cell in cells_of(table1(), results):
+        figure = reported("table1", cell.row, *cell.place)
+        if figure is not None and cell.row.method != "cagat":
+            best = above.setdefault(cell.row.method, {})
+            best[cell.place] = max(best.get(cell.place, -100.0), cell.mean - figure.mean)
+    places = list(dict.fromkeys(place for best in above.values() for place in best))
+    rows = [
+        [method, *(f"{best[place]:+.1f}" if place in best else "" for place in places)]
+        for method, best in above.items()
+    ]
+    return Table(["method", *(f"{dataset} {labels}" for dataset, labels in places)], rows).markdown() + "\n"
+
+
+def untouched(results: Path) -> str:
+    """Tuned CaGAT on the splits of Table 1 whose accuracies nobody had seen when its preset was searched."""
+    unseen = [
+        replace(cell, accuracies={seed: share for seed, share in cell.accuracies.items() if seed >= FIRST_UNSEEN})
+        for cell in cells_of(table1().restricted(methods=["cagat", *RIVALS]), results)
+    ]
+    ours = {cell.place: cell for cell in unseen if cell.row == tuned("cagat")}
+    head = ["tuned CaGAT", *(f"{dataset} {labels}" for dataset, labels in ours)]
+    rows = [line[1:] for line in _differences(ours, list(ours), unseen)]
+    counts = sorted({len(cell.accuracies) for cell in ours.values()})
+    return f"{Table(head, rows).markdown()}\n\nSplits from {FIRST_UNSEEN} on, n = {', '.join(map(str, counts))}.\n"
+
+
+def nearest(results: Path) -> str:
+    """How far each reading of the paper lies from its Table 2, the nearest first, and from the preset's reading."""
+    found: dict[tuple[Any, ...], list[tuple[float, TableCell]]] = {}
+    for cell in cells_of(readings(), results):
+        values = dict(cell.row.changes)
+        # Without affinity it does not matter where it would be, and it was run once.
+        for affinity in ("edges", "full") if values["xi"] == 0 else (values["affinity"],):
+            found.setdefault((values["support"], affinity, values["feedback"]), []).append((values["xi"], cell))
+    own = card("cagat").preset("paper")
+    default = tuple(own[switch] for switch in SWITCHES)
+    ours, rows = _by_split([cell for _, cell in found[default]]), []
+    for reading, cells in found.items():
+        if not any(xi > 0 for xi, _ in cells):
+            continue
+        apart = [(xi, cell.mean - _table2(xi, cell)) for xi, cell in cells]
+        distance = statistics.fmean(abs(points) for _, points in apart)
+        at_preset = [abs(points) for xi, points in apart if xi == own["xi"]]
+        difference = paired_difference(_by_split([cell for _, cell in cells]), ours) if reading != default else None
+        line = [
+            *map(str, reading),
+            f"{distance:.1f}",
+            f"{statistics.fmean(at_preset):.1f}" if at_preset else "",
+            f"{statistics.fmean(points for _, points in apart):+.1f}",
+            "" if difference is None else difference.text(),
+            str(len(apart)),
+        ]
+        rows.append((distance, line))
+    head = [*SWITCHES, "mean distance from Table 2", f"with xi={own['xi']:g} only", "mean difference"]
+    head += ["difference to the preset's reading (paired)", "figures"]
+    return Table(head, [line for _, line in sorted(rows)], words=len(SWITCHES)).markdown() + "\n"
+
+
+def _table2(xi: float, cell: TableCell) -> float:
+    figure = reported("table2", Row("cagat", "paper", (("xi", xi),)), *cell.place)
+    assert figure is not None, f"Table 2 has no xi={xi} on {cell.place}"
+    return figure.mean
+
+
+def _by_split(cells: list[TableCell]) -> dict[int, float]:
+    """The mean over cells of the accuracy on each split that all of them have."""
+    seeds = set.intersection(*(set(cell.accuracies) for cell in cells))
+    return {seed: statistics.fmean(cell.accuracies[seed] for cell in cells) for seed in seeds}
+
+
+def fit_times(results: Path) -> str:
+    """What a run of Table 1 costs: median seconds of a core and epochs, for all methods that learn by epochs."""
+    experiment = table1()
+    store = store_of(experiment, results)
+    runs: dict[tuple[str, str], dict[str, list[dict[str, Any]]]] = {}
+    for job in experiment.jobs():
+        found = store.found(job)
+        if found is not None and found.get("epochs", 1) > 1:
+            runs.setdefault((job.method, job.preset), {}).setdefault(job.task.dataset, []).append(found)
+    rows = [
+        [*names, *(_cost(by_graph.get(dataset, [])) for dataset in experiment.datasets)]
+        for names, by_graph in runs.items()
+    ]
+    return Table(["method", "preset", *experiment.datasets], rows, words=2).markdown() + "\n"
+
+
+def _cost(runs: list[dict[str, Any]]) -> str:
+    if not runs:
+        return ""
+    seconds, epochs = (statistics.median(run[key] for run in runs) for key in ("cpu_seconds", "epochs"))
+    return f"{seconds:.1f} s, {epochs:.0f}"
