@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.library import custom_op
 
 from cagat.diffusion.diffuse import Coefficients, Diffusion, diffuse
@@ -65,11 +66,12 @@ def diffuse_features(
     else:
         G, dst, src, slope, p, seed = attention, None, None, 0.0, 0.0, None
     switches = (diffusion.K, diffusion.T, diffusion.affinity == "full", diffusion.feedback)
-    arguments = (
-        *(_as_tensors(graph, diffusion.normalization, Z.dtype), Z, G, dst, src, seed, alpha, lam, xi),
-        *(p, slope, *switches, diffusion.normalization == "walk"),
-    )
-    H: Tensor = fused_diffusion(*arguments)[0]
+    arguments = (Z, G, dst, src, seed, alpha, lam, xi, p, slope, *switches, diffusion.normalization == "walk")
+    if graph.is_whole:
+        H: Tensor = fused_diffusion(_as_tensors(graph, diffusion.normalization, Z.dtype), *arguments)[0]
+    else:
+        part = graph.local_order(), graph.local_transition(diffusion.normalization, Z.dtype)
+        H = _InParts.apply(part, *arguments)  # type: ignore[no-untyped-call]
     return H
 
 
@@ -80,13 +82,17 @@ def can_attend(Z: Tensor, graph: CSRGraph, coefficients: Coefficients, diffusion
     alpha, lam, xi = (_of_heads(coefficient, Z) for coefficient in coefficients)
     if lam is None:
         return False
+    if not graph.is_whole:  # Processes must all do the same, whatever they hold.
+        return True
     switches = (diffusion.K, diffusion.T, diffusion.affinity == "full", diffusion.feedback, False)
     return _plan(_as_tensors(graph, diffusion.normalization, Z.dtype), Z, alpha, lam, xi, *switches).keeps_results
 
 
 def is_fused(Z: Tensor, graph: CSRGraph, diffusion: Diffusion) -> bool:
     """Whether the operator serves such features, such a graph and such switches."""
-    if diffusion.support == "edges" or not graph.is_whole or graph.pattern.col.dtype != torch.int32:
+    if diffusion.support == "edges" or graph.pattern.col.dtype != torch.int32:
+        return False
+    if not graph.is_whole and diffusion.affinity == "full":
         return False
     if Z.device.type != "cpu" or Z.dtype not in (torch.float32, torch.float64):
         return False
@@ -137,15 +143,20 @@ def _graph_of(tensors: list[Tensor]) -> tuple[LocalOrder, tuple[Tensor, Tensor]]
     return LocalOrder(CSRPattern(*tensors[:5]), *tensors[5:8]), (tensors[8], tensors[9])
 
 
+Part = tuple[LocalOrder, tuple[Tensor, Tensor]]
+"""A graph's local order and the values of Abar."""
+
+
 def _plan(
-    graph: list[Tensor], Z: Tensor, alpha: Tensor | None, lam: Tensor, xi: Tensor | None, *switches: Any
+    graph: list[Tensor] | Part, Z: Tensor, alpha: Tensor | None, lam: Tensor, xi: Tensor | None, *switches: Any
 ) -> "Plan":
     # Imported here, so that importing cagat does not wait for the compiler.
     from cagat.diffusion.plan import Plan
 
     coefficients = (None if c is None else c.detach() for c in (alpha, lam, xi))
     layout = row_layout(int(Z.size(1)), int(Z.size(2)), Z.dtype)
-    return Plan.reduced(*_graph_of(graph), layout, tuple(coefficients), switches)  # type: ignore[arg-type]
+    part = _graph_of(graph) if isinstance(graph, list) else graph
+    return Plan.reduced(*part, layout, tuple(coefficients), switches)  # type: ignore[arg-type]
 
 
 def _fused_diffusion(
@@ -154,9 +165,16 @@ def _fused_diffusion(
     feedback: bool, walks: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """The features, and what the gradient needs: the plan's memory, G, G before dropout, and the logits."""
+    return _forward(_plan(graph, Z, alpha, lam, xi, K, T, full, feedback, walks), Z, G, dst, src, seed, p, slope)
+
+
+def _forward(
+    plan: "Plan", Z: Tensor, G: Tensor | None, dst: Tensor | None, src: Tensor | None, seed: Tensor | None, p: float,
+    slope: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     from cagat.diffusion.plan import AttentionWeights
 
-    plan, Z = _plan(graph, Z, alpha, lam, xi, K, T, full, feedback, walks), Z.detach()
+    Z = Z.detach()
     none = Z.new_empty(0)
     if G is None:
         assert dst is not None
@@ -195,9 +213,17 @@ def _gradients(
     feedback: bool, walks: bool, learns: bool, kept: list[Tensor], grad: Tensor,
 ) -> list[Tensor]:  # fmt: skip
     """The gradients at Z, at G or at both weights, and at the coefficients if they are learnt; not differentiable."""
+    plan = _plan(graph, Z, alpha, lam, xi, K, T, full, feedback, walks)
+    return _backward_of(plan, Z, G, dst, src, seed, lam, p, slope, learns, kept, grad)
+
+
+def _backward_of(
+    plan: "Plan", Z: Tensor, G: Tensor | None, dst: Tensor | None, src: Tensor | None, seed: Tensor | None, lam: Tensor,
+    p: float, slope: float, learns: bool, kept: list[Tensor], grad: Tensor,
+) -> list[Tensor]:  # fmt: skip
     from cagat.diffusion.plan import AttentionWeights
 
-    plan, grad = _plan(graph, Z, alpha, lam, xi, K, T, full, feedback, walks), grad.detach()
+    grad = grad.detach()
     memory, local, *logits = kept
     if G is None:
         assert dst is not None
@@ -255,16 +281,45 @@ def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Any, ...]:
     elif grad is not None:
         learns = any(ctx.needs_input_grad[6:9])
         operator: Any = fused_gradients if is_traced(grad) else _gradients
-        found = operator(graph, *tensors, *ctx.numbers, learns, kept, grad)
-        gradients[0] = found[0]
-        if tensors[1] is not None:
-            gradients[1] = found[1]
-        else:
-            gradients[2:4] = found[1:3]
-        if learns:
-            for place, gradient in zip((5, 6, 7), found[-3:], strict=True):
-                gradients[place] = gradient if tensors[place] is not None else None
+        gradients = _in_places(tensors, operator(graph, *tensors, *ctx.numbers, learns, kept, grad), learns)
     return (*gradients, *(None,) * len(ctx.numbers))
+
+
+def _in_places(tensors: tuple[Tensor | None, ...], found: list[Tensor], learns: bool) -> list[Tensor | None]:
+    """What :func:`_gradients` has found, at the places of the tensors."""
+    gradients: list[Tensor | None] = [None] * _TENSORS
+    gradients[0] = found[0]
+    if tensors[1] is not None:
+        gradients[1] = found[1]
+    else:
+        gradients[2:4] = found[1:3]
+    if learns:
+        for place, gradient in zip((5, 6, 7), found[-3:], strict=True):
+            gradients[place] = gradient if tensors[place] is not None else None
+    return gradients
+
+
+class _InParts(torch.autograd.Function):
+    """The fused diffusion on the part of a graph that a process holds; not differentiable twice, nor traced."""
+
+    @staticmethod
+    def forward(ctx: Any, part: Part, *inputs: Any) -> Tensor:
+        (Z, G, dst, src, seed, *coefficients), (p, slope, *switches) = inputs[:_TENSORS], inputs[_TENSORS:]
+        plan = _plan(part, Z, *coefficients, *switches)
+        H, *kept = _forward(plan, Z, G, dst, src, seed, p, slope)
+        ctx.part, ctx.numbers = part, inputs[_TENSORS:]
+        ctx.save_for_backward(*inputs[:_TENSORS], *kept)
+        return H
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        tensors, kept = ctx.saved_tensors[:_TENSORS], list(ctx.saved_tensors[_TENSORS:])
+        (Z, G, dst, src, seed, alpha, lam, xi), (p, slope, *switches) = tensors, ctx.numbers
+        learns = any(ctx.needs_input_grad[6:9])
+        plan = _plan(ctx.part, Z, alpha, lam, xi, *switches)
+        found = _backward_of(plan, Z, G, dst, src, seed, lam, p, slope, learns, kept, grad)
+        return (None, *_in_places(tensors, found, learns), *(None,) * len(ctx.numbers))
 
 
 def _differentiable_gradients(

@@ -11,6 +11,7 @@ from torch import Tensor
 from cagat.diffusion import fused
 from cagat.diffusion.fused import EDGES, FULL, NO_AFFINITY
 from cagat.kernels.csr_pattern import LocalOrder
+from cagat.kernels.exchange import Calls
 from cagat.kernels.numba_products import dropout
 from cagat.kernels.row_layout import RowLayout, row_layout
 from cagat.kernels.row_passes import Attend, RowPasses, attend, attend_backward
@@ -100,11 +101,19 @@ class Plan(NamedTuple):
 
     @property
     def _level(self) -> tuple[int, int, int]:
-        return self.layout.parts, self.order.pattern.num_rows, self.layout.lanes
+        return self.layout.parts, self._held, self.layout.lanes
+
+    @property
+    def _held(self) -> int:
+        """The number of our rows and those of the halo."""
+        exchange = self.order.exchange
+        return self.order.pattern.num_rows + (0 if exchange is None else exchange.halo)
 
     @property
     def _matrix(self) -> tuple[int, int]:
-        return self.order.pattern.num_entries, self.layout.padded_heads
+        exchange = self.order.exchange
+        others = 0 if exchange is None else exchange.values
+        return self.order.pattern.num_entries + others, self.layout.padded_heads
 
     @property
     def _small(self) -> tuple[int, int]:
@@ -117,8 +126,8 @@ class Plan(NamedTuple):
 
     @property
     def keeps_results(self) -> bool:
-        """Whether there is room for what the backward pass needs."""
-        return self.kept_elements * self.layout.dtype.itemsize <= RECOMPUTE_ABOVE
+        """Whether there is room for what the backward pass needs. Processes that share a graph must all do the same."""
+        return self.order.exchange is not None or self.kept_elements * self.layout.dtype.itemsize <= RECOMPUTE_ABOVE
 
     def groups(self) -> Iterator[tuple[slice, "Plan"]]:
         """Plans for some heads after the others."""
@@ -157,14 +166,19 @@ class Plan(NamedTuple):
 
     def vectors(self) -> Tensor:
         """Room for two vectors of heads for each node."""
-        return self._scratch(2, self.order.pattern.num_rows, self.layout.padded_heads)
+        return self._scratch(2, self._held, self.layout.padded_heads)
 
     def _scratch(self, *size: int) -> Tensor:
         return scratch(*size, dtype=self.layout.dtype)
 
     def passes(self) -> RowPasses:
         """What runs compiled passes on the graph."""
-        return RowPasses(self.order.pattern, self.weights, self.layout)
+        return RowPasses(self.order.pattern, self.weights, self.layout, exchange=self.order.exchange)
+
+    def calls(self) -> Calls | None:
+        """What passes over a graph in parts call."""
+        exchange = self.order.exchange
+        return None if exchange is None else Calls(exchange, self._level, self._matrix, self.layout.dtype)
 
     def features(self) -> Tensor:
         """Room for features as they are returned."""
@@ -174,13 +188,13 @@ class Plan(NamedTuple):
         """The features for a pass that lays them out in rows, or nothing if it cannot, and it was done here."""
         if self.layout.is_exact:
             return features.contiguous()
-        rows.copy_(self.layout.rows(features[self.order.nodes]))
+        rows[:, : len(features)].copy_(self.layout.rows(features[self.order.nodes]))
         return None
 
     def returned(self, features: Tensor, rows: Tensor) -> Tensor:
         """The features that a pass has filled, or if it cannot, those of the rows."""
         if not self.layout.is_exact:
-            features.index_copy_(0, self.order.nodes.long(), self.layout.features(rows))
+            features.index_copy_(0, self.order.nodes.long(), self.layout.features(rows[:, : len(features)]))
         return features
 
     def coefficients(self) -> tuple[Any, Any, Any]:
@@ -190,7 +204,7 @@ class Plan(NamedTuple):
         alpha, lam, xi = given
         return alpha if self.alpha is None else np.maximum(alpha, _SMALLEST), np.maximum(lam, _SMALLEST), xi
 
-    def _common(self, passes: RowPasses, G: Tensor, memory: Tensor) -> tuple[int, ...]:
+    def _common(self, passes: RowPasses, calls: Calls | None, G: Tensor, memory: Tensor) -> tuple[int, ...]:
         """What both passes are told first."""
         size, order = self.layout.dtype.itemsize, self.order
         level, matrix, small = (math.prod(shape) * size for shape in (self._level, self._matrix, self._small))
@@ -225,6 +239,8 @@ class Plan(NamedTuple):
             B=B,
             grams=grams,
             blocks=passes.address(self._gram_blocks()),
+            exchange=0 if calls is None else calls.address,
+            halves=1 if calls is None else 2,
         )
         one = np.ones_like(lam)
         scales = passes.scales(one, alpha, 1 - alpha, xi, lam, 1 - lam, lam * alpha, lam * (1 - alpha), lam * xi)
@@ -262,7 +278,8 @@ class Plan(NamedTuple):
             out=address(out) if self.layout.is_exact else 0,
         )
         most = 4 + 3 * self.rounds + 5 * max(self.rounds, self._steps_of_all_rounds)
-        passes.run(fused.forward, (*self._common(passes, G, memory), *arguments), most)
+        calls = self.calls()
+        passes.run(fused.forward, (*self._common(passes, calls, G, memory), *arguments), most, calls)
         return self.returned(out, H)
 
     def backward(
@@ -285,7 +302,9 @@ class Plan(NamedTuple):
         d_grams = self._scratch(*self._sizes[-1])
         dots = torch.zeros(5, nodes, self.layout.padded_heads, dtype=self.layout.dtype) if learns else None
         dot = [0] * 5 if dots is None else [address(part) for part in dots]
-        is_asymmetric = self.affinity == EDGES and not self.order.pattern.is_symmetric
+        # The mirror image of an entry may be elsewhere, or with another process.
+        is_symmetric = self.order.pattern.is_symmetric and self.order.exchange is None
+        needs_rows = self.affinity == EDGES and not is_symmetric
         arguments = fused.Backward(
             grad=address(given),
             dH=address(dH),
@@ -296,7 +315,7 @@ class Plan(NamedTuple):
             dZ=address(dZ),
             direct=address(self.matrix().zero_() if has_products else None),
             dB=address(self.matrix(at_rounds).zero_() if rounds > 0 else None),
-            by_rows=address(self.matrix() if is_asymmetric else None),
+            by_rows=address(self.matrix() if needs_rows else None),
             dG=address(dG),
             dG_given=address(dG_given),
             d_grams=address(d_grams),
@@ -306,11 +325,12 @@ class Plan(NamedTuple):
             levels=passes.scales(*map(float, range(depth + 1)))[0] if learns else 0,
         )
         most = 9 + 4 * rounds + 6 * (self._steps_of_all_rounds + rounds) + depth
-        passes.run(fused.backward, (*self._common(passes, G, memory), *arguments), most)
+        calls = self.calls()
+        passes.run(fused.backward, (*self._common(passes, calls, G, memory), *arguments), most, calls)
         coefficients = None if dots is None else self._coefficient_gradients(dots, self._grams(memory), d_grams)
         if out is None or dG_given is None:
             return dZ, dG, coefficients
-        return self.returned(out, dZ), self.layout.unpadded(dG_given), coefficients
+        return self.returned(out, dZ), self.layout.unpadded(dG_given[: self.order.pattern.num_entries]), coefficients
 
     def _coefficient_gradients(self, dots: Tensor, grams: Tensor, d_grams: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         alpha, lam, _ = self.coefficients()
@@ -350,8 +370,9 @@ class AttentionWeights(NamedTuple):
     def forward(self, plan: Plan, passes: RowPasses, Z: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """G after dropout, G before it (empty if nothing is dropped), and the logits; also writes the rows of Z."""
         logits, softmax = plan.vectors(), plan.matrix()
-        arguments = self._arguments(plan, passes, plan.lay_out(Z, rows), rows, logits, softmax)
-        passes.run(attend, arguments, steps=3)
+        calls = plan.calls()
+        arguments = self._arguments(plan, passes, calls, plan.lay_out(Z, rows), rows, logits, softmax)
+        passes.run(attend, arguments, 3, calls)
         if self.p == 0:
             return softmax, softmax.new_empty(0), logits
         return self._dropped(plan, softmax), softmax, logits
@@ -363,15 +384,18 @@ class AttentionWeights(NamedTuple):
         G, softmax, logits = kept
         dG = self._dropped(plan, dG) if self.p > 0 else dG
         out, at_nodes = plan.features(), plan.vectors()
-        arguments = self._arguments(plan, passes, None, dV, logits, softmax if self.p > 0 else G)._replace(
+        calls = plan.calls()
+        kept_softmax = softmax if self.p > 0 else G
+        arguments = self._arguments(plan, passes, calls, None, dV, logits, kept_softmax)._replace(
             grad=passes.address(dG), grad_logit=passes.address(plan.matrix()), grad_dst=passes.address(at_nodes),
             grad_src=passes.address(at_nodes[1]), out=passes.address(out) if plan.layout.is_exact else 0,
         )  # fmt: skip
-        passes.run(attend_backward, arguments, steps=4)
+        passes.run(attend_backward, arguments, 4, calls)
         # Of all products of a channel of one head with another head's gradient, those with its own. With the short side
         # first they take a quarter of the time.
         heads, lanes = plan.layout.padded_heads, plan.layout.lanes
-        products = torch.stack([side.t() @ part for side in at_nodes for part in V])
+        nodes = plan.order.pattern.num_rows
+        products = torch.stack([side[:nodes].t() @ part[:nodes] for side in at_nodes for part in V])
         products = products.view(2, plan.layout.parts, heads, lanes // heads, heads)
         by_channel = products.diagonal(dim1=2, dim2=4).reshape(2, -1, heads)
         by_head = by_channel[:, : plan.layout.channels, : plan.layout.heads].transpose(1, 2)
@@ -379,16 +403,20 @@ class AttentionWeights(NamedTuple):
         return plan.returned(out, dV), d_dst.clone(), d_src.clone()
 
     def _arguments(
-        self, plan: Plan, passes: RowPasses, Z: Tensor | None, rows: Tensor, logits: Tensor, softmax: Tensor
-    ) -> Attend:
+        self, plan: Plan, passes: RowPasses, calls: Calls | None, Z: Tensor | None, rows: Tensor, logits: Tensor,
+        softmax: Tensor,
+    ) -> Attend:  # fmt: skip
         weights = (passes.address(plan.layout.rows(weight).contiguous()) for weight in (self.dst, self.src))
         att_dst, att_src = weights
         return Attend(
             channels=plan.layout.channels, order=plan.order.nodes.data_ptr(), Z=passes.address(Z),
             rows=passes.address(rows), att_dst=att_dst, att_src=att_src, slope=passes.scales(self.slope)[0],
             dst=passes.address(logits), src=passes.address(logits[1]), softmax=passes.address(softmax),
+            exchange=0 if calls is None else calls.address, halves=1 if calls is None else 2,
         )  # fmt: skip
 
     def _dropped(self, plan: Plan, values: Tensor) -> Tensor:
         """Values at the entries, dropped as they would be in the order of the given graph."""
-        return dropout(values, self.seed, self.p, plan.order.entries, plan.layout.heads)
+        exchange = plan.order.exchange
+        positions = plan.order.entries if exchange is None else exchange.positions
+        return dropout(values, self.seed, self.p, positions, plan.layout.heads)
