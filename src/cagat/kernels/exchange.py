@@ -62,7 +62,7 @@ class Calls:
         self._shapes = {SEND: rows, SEND_VECTORS: (1, rows[1], values[1]), VALUES: values, VALUES_BACK: values}
         self._error: BaseException | None = None
         self._function: Callable[[int, int], None] = _CALL(self._call)
-        self.address = ctypes.cast(self._function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
+        self.address = ctypes.cast(self._function, ctypes.c_void_p).value or 0
 
     def _call(self, what: int, address: int) -> None:
         if self._error is not None:
