@@ -3,9 +3,10 @@
 Run: python tools/measure_scaling.py
      python tools/measure_scaling.py --large --out benchmarks/results/scaling_large.json
 
-It trains with one process and with two, cuts graphs into up to 64 parts to see how large halos become, and works out
-from these constants what a graph of 100 million nodes would take on 64 machines. With --large it trains in batches on a
-graph of 200 000 nodes instead, and tells the memory.
+It trains the paper's model on one graph with one process of two threads and with two processes of one thread, and with
+1, 2 and 4 processes on graphs that grow with their number; cuts graphs into up to 64 parts to see how large halos
+become; and works out from these constants what a graph of 100 million nodes would take on 64 machines. With --large it
+trains in batches on a graph of 200 000 nodes instead, and tells the memory.
 """
 
 import argparse
@@ -28,15 +29,13 @@ import torch
 from cagat import CSRGraph, data
 from cagat.distributed import Halo, World, metis_parts
 from cagat.files import atomic_write
-from cagat.models import create
 from cagat.training import TrainConfig
-from cagat.training.compute import computing
-from cagat.training.graph_parallel import forecast
+from cagat.training.compute import computing, keep_freed_memory
 from cagat.training.make_trainer import make_trainer
 from cagat.training.problem import Problem
 
 FEATURES, CLASSES = 64, 8
-EPOCHS = 5
+EPOCHS = 3
 GIGABIT = 1e9 / 8
 
 
@@ -45,21 +44,23 @@ def graph_name(nodes: int) -> str:
     return f"synthetic:nodes={nodes},degree=10,classes={CLASSES},features={FEATURES},seed=0"
 
 
-def trained(nodes: int, processes: int, *options: str) -> dict[str, Any]:
+def trained(nodes: int, processes: int, *options: str, threads: int = 1) -> dict[str, Any]:
     """Train for a few epochs in processes of their own: what the slowest took, and what each of them held."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "found.json")
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
         command += [__file__, "--nodes", str(nodes), "--out", str(out), "--train", *options]
-        subprocess.run(command, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        subprocess.run(command, check=True, env={**os.environ, "OMP_NUM_THREADS": str(threads)})
         found: dict[str, Any] = json.loads(out.read_text())
     return found
 
 
-def train(nodes: int, parallel: str | None, out: Path) -> None:
-    """Be one of these processes, with one thread. The fastest epoch is the one that others disturbed least."""
-    with World.joined() as world, computing(1, False):
-        config = TrainConfig.from_values({"dataset": graph_name(nodes), "parallel": parallel})
+def train(nodes: int, parallel: str | None, halo_dtype: str | None, out: Path) -> None:
+    """Be one of these processes. The fastest epoch is the one that others disturbed least."""
+    keep_freed_memory()
+    with World.joined() as world, computing(torch.get_num_threads(), False):
+        asked = {"dataset": graph_name(nodes), "preset": "paper", "parallel": parallel, "halo_dtype": halo_dtype}
+        config = TrainConfig.from_values(asked)
         trainer = make_trainer(config, Problem.load(config), torch.device("cpu"), world)
         wall, cpu = [], []
         for _ in range(1 + EPOCHS):
@@ -71,6 +72,7 @@ def train(nodes: int, parallel: str | None, out: Path) -> None:
         found = {
             "nodes": nodes,
             "processes": world.size,
+            "threads_per_process": torch.get_num_threads(),
             "seconds_per_epoch": round(min(wall[1:]), 4),
             "cpu_seconds_per_epoch": [round(seconds, 4) for seconds in world.all_of(min(cpu[1:]))],
             "ranks": None if report is None else report["ranks"],
@@ -127,12 +129,18 @@ def halos(name: str, parts: int) -> dict[str, Any]:
     }
 
 
-def columns() -> int:
-    """How many numbers of each halo node a forward pass of the default model exchanges."""
-    model = create("cagat", FEATURES, CLASSES)
-    none = torch.empty(0, dtype=torch.long)
-    unit = Halo(World(0, 2), none, [0, 0], none, [0, 1])
-    return forecast(list(model.convs), unit).evaluation.halo // model.convs[0].att_src.itemsize
+def weak(nodes: int) -> list[dict[str, Any]]:
+    """Graphs that grow with the number of processes: what the work on an entry costs, and what one alone costs more."""
+    found = []
+    for processes in (1, 2, 4):
+        run = trained(processes * nodes, processes, "graph")
+        entries = sum(rank["entries"] for rank in run["ranks"])
+        cost = sum(run["cpu_seconds_per_epoch"]) / entries
+        found.append({**run, "cpu_microseconds_per_entry": round(1e6 * cost, 3)})
+    for run in found:
+        ratio = found[0]["cpu_microseconds_per_entry"] / run["cpu_microseconds_per_entry"]
+        run["efficiency"] = round(ratio, 3)
+    return found
 
 
 def estimate(constants: dict[str, float], machines: int, nodes: float, edges: float) -> dict[str, Any]:
@@ -142,7 +150,7 @@ def estimate(constants: dict[str, float], machines: int, nodes: float, edges: fl
     cases = []
     for share in (0.1, 0.5, constants["halo_per_node_at_64_parts"]):
         halo = share * own
-        sent = 2 * halo * constants["columns"] * 4
+        sent = halo * constants["bytes_per_halo_node_and_step"]
         cases.append(
             {
                 "halo_per_node": share,
@@ -166,39 +174,42 @@ def estimate(constants: dict[str, float], machines: int, nodes: float, edges: fl
 def main() -> None:
     """Measure everything and write the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=int, default=20_000, help="of the graph that is trained on")
+    parser.add_argument("--nodes", type=int, default=200_000, help="of the graph that is trained on")
+    parser.add_argument("--cut-nodes", type=int, default=20_000, help="of the graph that is cut into many parts")
     parser.add_argument("--cores", type=int, default=32, help="of a machine, in the estimate")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/scaling.json"))
     parser.add_argument("--large", action="store_true", help="measure batches on a large graph instead")
-    parser.add_argument("--train", nargs="?", const="", help=argparse.SUPPRESS)
+    parser.add_argument("--train", nargs="*", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.train is not None:
-        train(arguments.nodes, arguments.train or None, arguments.out)
+        train(arguments.nodes, *[*arguments.train, None, None][:2], arguments.out)
         return
     if arguments.large:
         atomic_write(arguments.out, json.dumps({**head(), **batches_on_a_large_graph()}, indent=1) + "\n")
         return
-    small, large = arguments.nodes // 2, arguments.nodes
     runs = {
-        "fused": trained(large, 1),
-        "one process": trained(large, 1, "graph"),
-        "two processes": trained(large, 2, "graph"),
-        "half as large": trained(small, 1, "graph"),
+        "one process": trained(arguments.nodes, 1, threads=2),
+        "two processes": trained(arguments.nodes, 2, "graph"),
+        "two processes, bfloat16": trained(arguments.nodes, 2, "graph", "bfloat16"),
     }
-    graphs = [graph_name(large), *(["pubmed"] if os.environ.get("CAGAT_DATA") else ["cora"])]
+    ratio = runs["two processes"]["seconds_per_epoch"] / runs["one process"]["seconds_per_epoch"]
+    growing = weak(arguments.nodes // 4)
+    graphs = [graph_name(arguments.cut_nodes), *(["pubmed"] if os.environ.get("CAGAT_DATA") else ["cora"])]
     partitions = [halos(name, parts) for name in graphs for parts in (2, 8, 64)]
-    one = runs["one process"]["ranks"][0]
-    memory = one["peak_memory_bytes"] - runs["half as large"]["ranks"][0]["peak_memory_bytes"]
+    two, alone = runs["two processes"]["ranks"][0], growing[0]["ranks"][0]
+    held = [rank["nodes"] + rank["halo_nodes"] for rank in (two, alone)]
     constants = {
-        "core_seconds_per_entry_and_step": runs["one process"]["cpu_seconds_per_epoch"][0] / one["entries"],
-        "bytes_per_node": memory / (large - small),
-        "columns": columns(),
+        "core_seconds_per_entry_and_step": growing[-1]["cpu_microseconds_per_entry"] / 1e6,
+        "bytes_per_node": (two["peak_memory_bytes"] - alone["peak_memory_bytes"]) / (held[0] - held[1]),
+        "bytes_per_halo_node_and_step": two["halo_bytes_per_step"] / two["halo_nodes"],
         "halo_per_node_at_64_parts": partitions[2]["halo_per_node"],
         "cores": arguments.cores,
     }
     found = {
         **head(),
         "runs": runs,
+        "two_processes_to_one": round(ratio, 3),
+        "weak": growing,
         "partitions": partitions,
         "constants": constants,
         "estimate": estimate(constants, 64, 1e8, 1e9),

@@ -168,6 +168,9 @@ class TrainConfig(BaseModel):
     parallel: Literal["data", "graph"] | None = _setting(
         SCALE, "Under torchrun, split the batches (data) or the nodes (graph) among the processes."
     )
+    halo_dtype: Literal["bfloat16"] | None = _setting(
+        SCALE, "What numbers are sent as (graph); by default as they are."
+    )
 
     baselines: bool = _setting(RUN, "Also fit a perceptron without the graph, for comparison.", True)
     tensorboard: bool = _setting(RUN, "Also write TensorBoard event files.", False)
@@ -252,6 +255,8 @@ class TrainConfig(BaseModel):
         for key, batching in (("parts", "cluster"), ("parts_per_batch", "cluster"), ("hops", "khop")):
             if getattr(self, key) is not None and self.batching != batching:
                 raise ConfigError(f"{key}={getattr(self, key)} has no meaning without --batching {batching}.")
+        if self.halo_dtype is not None and self.parallel != "graph":
+            raise ConfigError(f"halo_dtype={self.halo_dtype} has no meaning without --parallel graph.")
         if self.parallel == "data" and self.batching is None:
             raise ConfigError("--parallel data shares batches, so there must be some. Add --batching cluster.")
         if self.parallel == "graph" and self.batching is not None:

@@ -203,19 +203,20 @@ def test_coefficients_at_the_ends_of_their_ranges():
     assert_same(ours, theirs, 1e-5)
 
 
-def arguments(made, Z, dst, src, p, coefficients, diffusion):
-    """What the operator takes."""
+def arguments(made, Z, dst, src, p, coefficients, diffusion, is_group):
+    """What the operator takes for all of three heads, or for the second half of six."""
     tensors = operator._as_tensors(made, diffusion.normalization, Z.dtype)
     weights = [None if c == 0 else Z.new_full((Z.size(1),), c).requires_grad_() for c in coefficients]
     switches = (diffusion.K, diffusion.T, diffusion.affinity == "full", diffusion.feedback)
     seed = torch.tensor([7]) if p else None
     attention = (given_attention(made, Z.size(1)), None, None) if p is None else (None, dst, src)
-    return (tensors, Z, *attention, seed, *weights, p or 0.0, 0.2, *switches, diffusion.normalization == "walk")
+    numbers = (p or 0.0, 0.2, 3 if is_group else 0, 6 if is_group else 3)
+    return (tensors, Z, *attention, seed, *weights, *numbers, *switches, diffusion.normalization == "walk")
 
 
-def check_operators(p, coefficients, diffusion, **options):
+def check_operators(p, coefficients, diffusion, is_group=False, **options):
     """Both operators as torch checks them."""
-    given = arguments(*inputs(RING, 3, 4), p, coefficients, diffusion)
+    given = arguments(*inputs(RING, 3, 4), p, coefficients, diffusion, is_group)
     opcheck(fused_diffusion.traced, given, **options)
     kept = [tensor.detach() for tensor in fused_diffusion(*given)[1:]]
     detached = [value.detach() if isinstance(value, torch.Tensor) else value for value in given]
@@ -231,8 +232,8 @@ def test_operators_keep_torchs_rules(p, most_kept, monkeypatch):
 @pytest.mark.parametrize(("coefficients", "diffusion"), CASES)
 def test_operators_foretell_the_shapes_of_what_they_return(coefficients, diffusion):
     # How much is kept for the gradient depends on the switches; by which rules torch traces does not.
-    for p in (None, 0.5):
-        check_operators(p, coefficients, diffusion, test_utils=("test_schema", "test_faketensor"))
+    for p, is_group in ((None, False), (0.5, False), (0.5, True)):
+        check_operators(p, coefficients, diffusion, is_group, test_utils=("test_schema", "test_faketensor"))
 
 
 @pytest.mark.parametrize("switches", [{}, {"feedback": True}, {"affinity": "full"}], ids=str)
@@ -268,6 +269,23 @@ def test_what_is_not_kept_is_made_again(switches, monkeypatch):
         again = outcome(diffuse_features(Z, G, made, coefficients, Diffusion(2, 2, **switches)), *wanted)
         assert_same(again, expected, 1e-12)
     assert not can_attend(Z, made, USUAL, Diffusion(2, 2), 0.0) or size > 0
+
+
+@pytest.mark.parametrize("switches", [{}, {"feedback": True, "affinity": "full"}], ids=str)
+@pytest.mark.parametrize("p", [0.0, 0.5])
+def test_heads_in_groups_are_as_all_at_once(switches, p, monkeypatch):
+    made, Z, dst, src = inputs(RING, 2, 3)
+    coefficients, diffusion = learnt(USUAL, 2), Diffusion(2, 2, **switches)
+    wanted = [Z, dst, src, *(c.requires_grad_() for c in coefficients)]
+    monkeypatch.setattr("cagat.diffusion.operator.AT_ONCE", 0)
+    outcomes = []
+    for function in (diffuse_features, single_products):
+        torch.manual_seed(0)
+        H = function(Z, GATAttention(dst, src, 0.2, p), made, coefficients, diffusion)
+        first = torch.autograd.grad(H.square().sum(), wanted, create_graph=True)
+        outcomes.append([H, *first, *torch.autograd.grad(sum(one.square().sum() for one in first), wanted)])
+    assert outcomes[0][0].grad_fn.name() == "CatBackward0"
+    assert_same(*outcomes)
 
 
 def test_strided_inputs_and_gradients():

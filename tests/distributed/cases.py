@@ -39,7 +39,10 @@ GRAPH_CASES: dict[str, dict[str, Any]] = {
     "dense features": {"K": 1, "T": 1, "dense": True},
     "directed and weighted": {"K": 2, "T": 1, "directed": True},
     "consistent": {"K": 2, "T": 1, "objective": CONSISTENT},
+    "rounded in transit": {"K": 1, "T": 1, "halo_dtype": torch.bfloat16},
+    "all pairs, rounded in transit": {"K": 1, "T": 1, "affinity": "full", "halo_dtype": torch.bfloat16},
 }
+_NOT_OF_THE_LAYER = ("dense", "directed", "objective", "halo_dtype")
 
 
 def graph(*, dense: bool = False, directed: bool = False) -> tuple[tuple[Any, ...], Labelled, Labelled]:
@@ -82,14 +85,15 @@ def trained(
 def compare_with_one_process(world: World) -> dict[str, Any]:
     found = {}
     for name, case in GRAPH_CASES.items():
-        settings = {key: value for key, value in case.items() if key not in ("dense", "directed", "objective")}
+        settings = {key: value for key, value in case.items() if key not in _NOT_OF_THE_LAYER}
         of_graph = {key: case[key] for key in ("dense", "directed") if key in case}
         objective = case.get("objective")
-        trainer, *ours = trained(partial(_in_parts, world, objective), settings, of_graph)
+        in_parts = partial(_in_parts, world, objective, case.get("halo_dtype"))
+        trainer, *ours = trained(in_parts, settings, of_graph)
         plan = trainer.plan
         assert isinstance(plan, GraphParallel)
         plan.validate()
-        expected = forecast(list(plan.model.convs), plan.graph.halo, objective)
+        expected = forecast(list(plan.model.convs), plan.graph, objective)
         traffic = world.all_of(
             [plan.step_traffic == expected.step, plan.evaluation_traffic == expected.evaluation, plan.step_traffic.halo]
         )
@@ -106,8 +110,15 @@ def compare_with_one_process(world: World) -> dict[str, Any]:
     return found
 
 
-def _in_parts(world: World, objective: Objective | None, *given: Any) -> GraphParallel:
-    return GraphParallel(*given, world, objective)
+def _in_parts(world: World, objective: Objective | None, halo_dtype: torch.dtype | None, *given: Any) -> GraphParallel:
+    return GraphParallel(*given, world, objective, halo_dtype)
+
+
+def repeated(world: World) -> bool:
+    """Whether training twice gives the same bits in every process."""
+    runs = [trained(partial(_in_parts, world, None, None), {"K": 2, "T": 1}, {})[1:3] for _ in range(2)]
+    same = runs[0][0] == runs[1][0] and all(map(torch.equal, runs[0][1], runs[1][1]))
+    return not world.any(not same)
 
 
 def uneven_batches(world: World) -> dict[str, Any]:
@@ -168,5 +179,6 @@ def run_cases(out: Path) -> None:
     with World.joined() as world:
         torch.set_num_threads(1)
         found = {"graph": compare_with_one_process(world), "data": uneven_batches(world), "one batch": one_batch(world)}
+        found["repeated"] = repeated(world)
         if world.is_first:
             out.write_text(json.dumps(found))

@@ -22,7 +22,14 @@ def test_nodes_in_parts_are_exact(found):
     assert list(found["graph"]) == list(GRAPH_CASES)
     for name, case in found["graph"].items():
         for what in ("losses", "gradients and weights", "logits"):
-            assert case[what] < 1e-9, (name, what)
+            if "rounded" in name:  # bfloat16 keeps eight bits; Adam divides by small gradients.
+                assert 1e-9 < case[what] < 0.2, (name, what)
+            else:
+                assert case[what] < 1e-9, (name, what)
+
+
+def test_nodes_in_parts_are_trained_to_the_same_bits_again(found):
+    assert found["repeated"]
 
 
 def test_bytes_are_those_of_the_forecast(found):

@@ -2,7 +2,7 @@
 
 from cagat.diffusion.attention import AttentionOperator, EdgeSupport, FullSupport, is_zero, over_channels
 from cagat.diffusion.diffuse import Coefficients, Diffused, Diffusion, diffuse
-from cagat.diffusion.operator import GATAttention, can_attend, diffuse_features
+from cagat.diffusion.operator import GATAttention, can_attend, diffuse_features, is_fused
 
 __all__ = [
     "AttentionOperator",
@@ -15,6 +15,7 @@ __all__ = [
     "can_attend",
     "diffuse",
     "diffuse_features",
+    "is_fused",
     "is_zero",
     "over_channels",
 ]

@@ -5,10 +5,12 @@ hand. It serves every switch but ``support="edges"``, with coefficients that are
 does not serve is made of single products, and so are second gradients.
 """
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.library import custom_op
 
 from cagat.diffusion.diffuse import Coefficients, Diffusion, diffuse
@@ -19,6 +21,12 @@ from cagat.kernels.row_layout import row_layout
 
 if TYPE_CHECKING:
     from cagat.diffusion.plan import Plan
+
+# Above so many bytes that a backward pass works with, heads are worked on in groups: about so many features of all
+# nodes and values of all entries. Rows of half the size, of which more stay in the cache, take no more time
+# (docs/performance.md).
+AT_ONCE = 3 * 2**30
+_LEVELS, _MATRICES = 11, 8
 
 # For evaluation by single products: above so many bytes of features, heads are worked on in groups.
 MOST_BYTES = 2**30
@@ -56,21 +64,48 @@ def diffuse_features(
     if not is_fused(Z, graph, diffusion) or dtype != Z.dtype:
         assert isinstance(attention, Tensor)
         return _by_heads(Z, attention, graph, coefficients, diffusion)
-    alpha, lam, xi = (_of_heads(coefficient, Z) for coefficient in coefficients)
-    if lam is None:
+    of_heads = [_of_heads(coefficient, Z) for coefficient in coefficients]
+    if of_heads[1] is None:
         return Z.clone()
     if isinstance(attention, GATAttention):
-        G, (dst, src, slope, p) = None, attention
-        seed = torch.randint(0, 2**62, (1,)) if p > 0 else None
+        seed = torch.randint(0, 2**62, (1,)) if attention.dropout > 0 else None
+        tensors = [Z, None, attention.dst, attention.src, seed, *of_heads]
+        numbers: list[Any] = [attention.dropout, attention.negative_slope]
     else:
-        G, dst, src, slope, p, seed = attention, None, None, 0.0, 0.0, None
-    switches = (diffusion.K, diffusion.T, diffusion.affinity == "full", diffusion.feedback)
-    arguments = (
-        *(_as_tensors(graph, diffusion.normalization, Z.dtype), Z, G, dst, src, seed, alpha, lam, xi),
-        *(p, slope, *switches, diffusion.normalization == "walk"),
-    )
-    H: Tensor = fused_diffusion(*arguments)[0]
-    return H
+        tensors, numbers = [Z, attention, None, None, None, *of_heads], [0.0, 0.0]
+    switches = diffusion.K, diffusion.T, diffusion.affinity == "full", diffusion.feedback
+    is_walk, heads = diffusion.normalization == "walk", int(Z.size(1))
+    if not graph.is_whole:
+        part = graph.local_order(), graph.local_transition(diffusion.normalization, Z.dtype)
+        in_part: Tensor = _InParts.apply(part, *tensors, *numbers, 0, heads, *switches, is_walk)  # type: ignore[no-untyped-call]
+        return in_part
+    prepared = _as_tensors(graph, diffusion.normalization, Z.dtype)
+    size = _heads_at_once(Z, graph) if isinstance(attention, GATAttention) else heads
+    groups = [
+        fused_diffusion(prepared, *some, *numbers, first, heads, *switches, is_walk)[0]
+        for first, some in zip(range(0, heads, size), _groups(tensors, heads, size), strict=True)
+    ]
+    return groups[0] if len(groups) == 1 else torch.cat(groups, dim=1)
+
+
+def _heads_at_once(Z: Tensor, graph: CSRGraph) -> int:
+    """How many heads are worked on together: they meet nowhere, and a pass's memory is free again after each group."""
+    group = int(Z.size(1))
+    head = (_LEVELS * graph.num_nodes * Z.size(2) + _MATRICES * graph.num_entries) * Z.itemsize
+    while group % 2 == 0 and group * head > AT_ONCE:
+        group //= 2
+    return group
+
+
+def _groups(tensors: list[Tensor | None], heads: int, size: int) -> Iterator[tuple[Tensor | None, ...]]:
+    """The tensors of some heads after the others."""
+    if size == heads:
+        return iter([tuple(tensors)])
+    Z, G, dst, src, seed, *of_heads = tensors
+    split = [[None] * (heads // size) if x is None else x.split(size, dim=1) for x in (Z, G, dst, src)]
+    split += [[seed] * (heads // size)]
+    split += [[None] * (heads // size) if x is None else x.split(size) for x in of_heads]
+    return zip(*split, strict=True)
 
 
 def can_attend(Z: Tensor, graph: CSRGraph, coefficients: Coefficients, diffusion: Diffusion, dropout: float) -> bool:
@@ -80,13 +115,17 @@ def can_attend(Z: Tensor, graph: CSRGraph, coefficients: Coefficients, diffusion
     alpha, lam, xi = (_of_heads(coefficient, Z) for coefficient in coefficients)
     if lam is None:
         return False
+    if not graph.is_whole:  # Processes must all do the same, whatever they hold.
+        return True
     switches = (diffusion.K, diffusion.T, diffusion.affinity == "full", diffusion.feedback, False)
     return _plan(_as_tensors(graph, diffusion.normalization, Z.dtype), Z, alpha, lam, xi, *switches).keeps_results
 
 
 def is_fused(Z: Tensor, graph: CSRGraph, diffusion: Diffusion) -> bool:
     """Whether the operator serves such features, such a graph and such switches."""
-    if diffusion.support == "edges" or not graph.is_whole or graph.pattern.col.dtype != torch.int32:
+    if diffusion.support == "edges" or graph.pattern.col.dtype != torch.int32:
+        return False
+    if not graph.is_whole and diffusion.affinity == "full":
         return False
     if Z.device.type != "cpu" or Z.dtype not in (torch.float32, torch.float64):
         return False
@@ -137,34 +176,53 @@ def _graph_of(tensors: list[Tensor]) -> tuple[LocalOrder, tuple[Tensor, Tensor]]
     return LocalOrder(CSRPattern(*tensors[:5]), *tensors[5:8]), (tensors[8], tensors[9])
 
 
+Part = tuple[LocalOrder, tuple[Tensor, Tensor]]
+"""A graph's local order and the values of Abar."""
+
+
 def _plan(
-    graph: list[Tensor], Z: Tensor, alpha: Tensor | None, lam: Tensor, xi: Tensor | None, *switches: Any
-) -> "Plan":
+    graph: list[Tensor] | Part, Z: Tensor, alpha: Tensor | None, lam: Tensor, xi: Tensor | None, *switches: Any,
+    rebuilds: bool = False,
+) -> "Plan":  # fmt: skip
     # Imported here, so that importing cagat does not wait for the compiler.
     from cagat.diffusion.plan import Plan
 
     coefficients = (None if c is None else c.detach() for c in (alpha, lam, xi))
     layout = row_layout(int(Z.size(1)), int(Z.size(2)), Z.dtype)
-    return Plan.reduced(*_graph_of(graph), layout, tuple(coefficients), switches)  # type: ignore[arg-type]
+    part = _graph_of(graph) if isinstance(graph, list) else graph
+    return Plan.reduced(*part, layout, tuple(coefficients), switches, rebuilds)  # type: ignore[arg-type]
 
 
 def _fused_diffusion(
     graph: list[Tensor], Z: Tensor, G: Tensor | None, dst: Tensor | None, src: Tensor | None, seed: Tensor | None,
-    alpha: Tensor | None, lam: Tensor, xi: Tensor | None, p: float, slope: float, K: int, T: int, full: bool,
-    feedback: bool, walks: bool,
+    alpha: Tensor | None, lam: Tensor, xi: Tensor | None, p: float, slope: float, first: int, of_all: int, K: int,
+    T: int, full: bool, feedback: bool, walks: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """The features, and what the gradient needs: the plan's memory, G, G before dropout, and the logits."""
+    return _forward(
+        _plan(graph, Z, alpha, lam, xi, K, T, full, feedback, walks, rebuilds=Z.size(1) < of_all),
+        *(Z, G, dst, src, seed, p, slope, first, of_all),
+    )
+
+
+def _forward(
+    plan: "Plan", Z: Tensor, G: Tensor | None, dst: Tensor | None, src: Tensor | None, seed: Tensor | None, p: float,
+    slope: float, first: int, of_all: int,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     from cagat.diffusion.plan import AttentionWeights
 
-    plan, Z = _plan(graph, Z, alpha, lam, xi, K, T, full, feedback, walks), Z.detach()
+    Z = Z.detach()
     none = Z.new_empty(0)
     if G is None:
         assert dst is not None
         assert src is not None
-        weights = AttentionWeights(dst.detach(), src.detach(), slope, p, 0 if seed is None else int(seed))
+        weights = AttentionWeights(
+            dst.detach(), src.detach(), slope, p, 0 if seed is None else int(seed), first, of_all
+        )
         passes, memory = plan.passes(), plan.memory()
-        made = weights.forward(plan, passes, Z, plan.rows_of_Z(memory))
-        return plan.forward(passes, None, None, made[0], memory), memory, *made
+        local, softmax, logits = weights.forward(plan, passes, Z, plan.rows_of_Z(memory))
+        H = plan.forward(passes, None, None, local, memory)
+        return H, memory, none if plan.rebuilds and p > 0 else local, softmax, logits
     G = G.detach()
     if plan.keeps_results:
         memory, local = plan.memory(), plan.matrix()
@@ -176,14 +234,14 @@ def _fused_diffusion(
 
 
 def _fake(graph: list[Tensor], Z: Tensor, G: Tensor | None, *others: Any) -> tuple[Tensor, ...]:
-    alpha, lam, xi, p, _, *switches = others[3:]
-    plan = _plan(graph, Z, alpha, lam, xi, *switches)
+    alpha, lam, xi, p, _, _, of_all, *switches = others[3:]
+    plan = _plan(graph, Z, alpha, lam, xi, *switches, rebuilds=Z.size(1) < of_all)
     H = torch.empty_like(Z, memory_format=torch.contiguous_format)
     if G is not None and not plan.keeps_results:
         return H, *(Z.new_empty(0) for _ in range(4))
     entries, heads = graph[1].size(0), plan.layout.padded_heads
     return (
-        H, Z.new_empty(plan.kept_elements), Z.new_empty(entries, heads),
+        H, Z.new_empty(plan.kept_elements), Z.new_empty(0) if plan.rebuilds and p > 0 else Z.new_empty(entries, heads),
         Z.new_empty(entries, heads) if G is None and p > 0 else Z.new_empty(0),
         Z.new_empty(2, Z.size(0), heads) if G is None else Z.new_empty(0),
     )  # fmt: skip
@@ -191,21 +249,33 @@ def _fake(graph: list[Tensor], Z: Tensor, G: Tensor | None, *others: Any) -> tup
 
 def _gradients(
     graph: list[Tensor], Z: Tensor, G: Tensor | None, dst: Tensor | None, src: Tensor | None, seed: Tensor | None,
-    alpha: Tensor | None, lam: Tensor, xi: Tensor | None, p: float, slope: float, K: int, T: int, full: bool,
-    feedback: bool, walks: bool, learns: bool, kept: list[Tensor], grad: Tensor,
+    alpha: Tensor | None, lam: Tensor, xi: Tensor | None, p: float, slope: float, first: int, of_all: int, K: int,
+    T: int, full: bool, feedback: bool, walks: bool, learns: bool, kept: list[Tensor], grad: Tensor,
 ) -> list[Tensor]:  # fmt: skip
     """The gradients at Z, at G or at both weights, and at the coefficients if they are learnt; not differentiable."""
+    plan = _plan(graph, Z, alpha, lam, xi, K, T, full, feedback, walks, rebuilds=Z.size(1) < of_all)
+    return _backward_of(plan, Z, G, dst, src, seed, lam, p, slope, first, of_all, learns, kept, grad)
+
+
+def _backward_of(
+    plan: "Plan", Z: Tensor, G: Tensor | None, dst: Tensor | None, src: Tensor | None, seed: Tensor | None, lam: Tensor,
+    p: float, slope: float, first: int, of_all: int, learns: bool, kept: list[Tensor], grad: Tensor,
+) -> list[Tensor]:  # fmt: skip
     from cagat.diffusion.plan import AttentionWeights
 
-    plan, grad = _plan(graph, Z, alpha, lam, xi, K, T, full, feedback, walks), grad.detach()
+    grad = grad.detach()
     memory, local, *logits = kept
     if G is None:
         assert dst is not None
         assert src is not None
-        weights = AttentionWeights(dst.detach(), src.detach(), slope, p, 0 if seed is None else int(seed))
+        weights = AttentionWeights(
+            dst.detach(), src.detach(), slope, p, 0 if seed is None else int(seed), first, of_all
+        )
         passes = plan.passes()
-        dV, dG, coefficients = plan.backward(passes, memory, local, grad, learns=learns, has_given=False)
         softmax, logit = logits
+        if plan.rebuilds and p > 0:
+            local = weights.dropped(plan, softmax)
+        dV, dG, coefficients = plan.backward(passes, memory, local, grad, learns=learns, has_given=False)
         made = weights.backward(plan, passes, (local, softmax, logit), plan.rows_of_Z(memory), dV, dG)
         return [*made, *(coefficients or ())]
     if plan.keeps_results:
@@ -255,23 +325,55 @@ def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Any, ...]:
     elif grad is not None:
         learns = any(ctx.needs_input_grad[6:9])
         operator: Any = fused_gradients if is_traced(grad) else _gradients
-        found = operator(graph, *tensors, *ctx.numbers, learns, kept, grad)
-        gradients[0] = found[0]
-        if tensors[1] is not None:
-            gradients[1] = found[1]
-        else:
-            gradients[2:4] = found[1:3]
-        if learns:
-            for place, gradient in zip((5, 6, 7), found[-3:], strict=True):
-                gradients[place] = gradient if tensors[place] is not None else None
+        gradients = _in_places(tensors, operator(graph, *tensors, *ctx.numbers, learns, kept, grad), learns)
     return (*gradients, *(None,) * len(ctx.numbers))
+
+
+def _in_places(tensors: tuple[Tensor | None, ...], found: list[Tensor], learns: bool) -> list[Tensor | None]:
+    """What :func:`_gradients` has found, at the places of the tensors."""
+    gradients: list[Tensor | None] = [None] * _TENSORS
+    gradients[0] = found[0]
+    if tensors[1] is not None:
+        gradients[1] = found[1]
+    else:
+        gradients[2:4] = found[1:3]
+    if learns:
+        for place, gradient in zip((5, 6, 7), found[-3:], strict=True):
+            gradients[place] = gradient if tensors[place] is not None else None
+    return gradients
+
+
+class _InParts(torch.autograd.Function):
+    """The fused diffusion on the part of a graph that a process holds; not differentiable twice, nor traced."""
+
+    @staticmethod
+    def forward(ctx: Any, part: Part, *inputs: Any) -> Tensor:
+        (Z, G, dst, src, seed, *coefficients), (p, slope, first, of_all, *switches) = (
+            inputs[:_TENSORS],
+            inputs[_TENSORS:],
+        )
+        plan = _plan(part, Z, *coefficients, *switches)
+        H, *kept = _forward(plan, Z, G, dst, src, seed, p, slope, first, of_all)
+        ctx.part, ctx.numbers = part, inputs[_TENSORS:]
+        ctx.save_for_backward(*inputs[:_TENSORS], *kept)
+        return H
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        tensors, kept = ctx.saved_tensors[:_TENSORS], list(ctx.saved_tensors[_TENSORS:])
+        (Z, G, dst, src, seed, alpha, lam, xi), (p, slope, first, of_all, *switches) = tensors, ctx.numbers
+        learns = any(ctx.needs_input_grad[6:9])
+        plan = _plan(ctx.part, Z, alpha, lam, xi, *switches)
+        found = _backward_of(plan, Z, G, dst, src, seed, lam, p, slope, first, of_all, learns, kept, grad)
+        return (None, *_in_places(tensors, found, learns), *(None,) * len(ctx.numbers))
 
 
 def _differentiable_gradients(
     graph: list[Tensor], tensors: tuple[Tensor | None, ...], numbers: tuple[Any, ...], grad: Tensor
 ) -> list[Tensor | None]:
     """The same gradients through single products, for somebody who will differentiate them again."""
-    (order, transition), (p, slope, K, T, full, feedback, walks) = _graph_of(graph), numbers
+    (order, transition), (p, slope, first, of_all, K, T, full, feedback, walks) = _graph_of(graph), numbers
     ordered = CSRGraph.from_transition(order.pattern, transition)
     diffusion = Diffusion(
         *(K, T), affinity="full" if full else "edges", feedback=feedback, normalization="walk" if walks else "row"
@@ -288,7 +390,9 @@ def _differentiable_gradients(
         at_dst, at_src = ((V * weights).sum(dim=-1) for weights in (dst, src) if weights is not None)
         G = edge_softmax(order.pattern, at_dst, at_src, None, slope)
         if seed is not None:
-            G = seeded_dropout(G, seed, p, order.entries)
+            # A row of all heads is so many rows of these.
+            rows = order.entries.long() * (of_all // G.size(1)) + first // G.size(1)
+            G = seeded_dropout(G, seed, p, rows)
     coefficients = Coefficients(0.0 if alpha is None else alpha, lam, 0.0 if xi is None else xi)
     H = diffuse(V, G, ordered, coefficients, diffusion).H[order.nodes_back]
     wanted = [view for view in views if view is not None and view.requires_grad]

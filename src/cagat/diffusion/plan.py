@@ -11,6 +11,7 @@ from torch import Tensor
 from cagat.diffusion import fused
 from cagat.diffusion.fused import EDGES, FULL, NO_AFFINITY
 from cagat.kernels.csr_pattern import LocalOrder
+from cagat.kernels.exchange import Calls
 from cagat.kernels.numba_products import dropout
 from cagat.kernels.row_layout import RowLayout, row_layout
 from cagat.kernels.row_passes import Attend, RowPasses, attend, attend_backward
@@ -45,6 +46,7 @@ class Plan(NamedTuple):
         affinity: Where it is taken.
         feedback: Whether H is aggregated.
         walks: Whether features go down the chain by Abar, and not by its transpose: S <- alpha Abar S Abar + ...
+        rebuilds: Whether the backward pass makes matrices again instead of keeping them.
     """
 
     order: LocalOrder
@@ -58,11 +60,13 @@ class Plan(NamedTuple):
     affinity: int
     feedback: bool
     walks: bool
+    rebuilds: bool = False
 
     @classmethod
     def reduced(
         cls, order: LocalOrder, weights: tuple[Tensor, Tensor], layout: RowLayout,
         coefficients: tuple[Tensor | None, Tensor, Tensor | None], switches: tuple[int, int, bool, bool, bool],
+        rebuilds: bool = False,
     ) -> "Plan":  # fmt: skip
         """The plan of K rounds of T steps, given whether affinity is full, whether there is feedback, and a walk."""
         (alpha, lam, xi), (rounds, steps, full, feedback, walks) = coefficients, switches
@@ -75,7 +79,7 @@ class Plan(NamedTuple):
         ):  # The features of a round enter nothing: all steps are one round, if there are any.
             rounds, steps = (0, 0) if alpha is None else (1, rounds * steps)
         affinity = NO_AFFINITY if xi is None else FULL if full else EDGES
-        return cls(order, weights, layout, alpha, lam, xi, rounds, max(1, steps), affinity, feedback, walks)
+        return cls(order, weights, layout, alpha, lam, xi, rounds, max(1, steps), affinity, feedback, walks, rebuilds)
 
     @property
     def _steps_of_all_rounds(self) -> int:
@@ -86,25 +90,33 @@ class Plan(NamedTuple):
         """The shapes of what the forward pass keeps for the backward pass, one after the other.
 
         The chain of Z, or with feedback Z and the chain of each round without its start; the features before each
-        round, if they enter it; with affinity on the edges, the matrix of each round; and with affinity on all pairs,
-        the small matrices of each step and their transposes.
+        round, if they enter it; with affinity on the edges, the matrix of each round, if it is not made again; and with
+        affinity on all pairs, the small matrices of each step and their transposes.
         """
         levels = 0 if self.alpha is None else self._steps_of_all_rounds if self.feedback else self.rounds * self.steps
         has_hidden = self.affinity != NO_AFFINITY or self.feedback
         return (
             (levels + 1, *self._level),
             (self.rounds if has_hidden else 0, *self._level),
-            (self.rounds if self.affinity == EDGES else 0, *self._matrix),
+            (self.rounds if self.affinity == EDGES and not self.rebuilds else 0, *self._matrix),
             (self._steps_of_all_rounds if self.affinity == FULL else 0, 2, *self._small),
         )
 
     @property
     def _level(self) -> tuple[int, int, int]:
-        return self.layout.parts, self.order.pattern.num_rows, self.layout.lanes
+        return self.layout.parts, self._held, self.layout.lanes
+
+    @property
+    def _held(self) -> int:
+        """The number of our rows and those of the halo."""
+        exchange = self.order.exchange
+        return self.order.pattern.num_rows + (0 if exchange is None else exchange.halo)
 
     @property
     def _matrix(self) -> tuple[int, int]:
-        return self.order.pattern.num_entries, self.layout.padded_heads
+        exchange = self.order.exchange
+        others = 0 if exchange is None else exchange.values
+        return self.order.pattern.num_entries + others, self.layout.padded_heads
 
     @property
     def _small(self) -> tuple[int, int]:
@@ -117,8 +129,8 @@ class Plan(NamedTuple):
 
     @property
     def keeps_results(self) -> bool:
-        """Whether there is room for what the backward pass needs."""
-        return self.kept_elements * self.layout.dtype.itemsize <= RECOMPUTE_ABOVE
+        """Whether there is room for what the backward pass needs. Processes that share a graph must all do the same."""
+        return self.order.exchange is not None or self.kept_elements * self.layout.dtype.itemsize <= RECOMPUTE_ABOVE
 
     def groups(self) -> Iterator[tuple[slice, "Plan"]]:
         """Plans for some heads after the others."""
@@ -157,14 +169,19 @@ class Plan(NamedTuple):
 
     def vectors(self) -> Tensor:
         """Room for two vectors of heads for each node."""
-        return self._scratch(2, self.order.pattern.num_rows, self.layout.padded_heads)
+        return self._scratch(2, self._held, self.layout.padded_heads)
 
     def _scratch(self, *size: int) -> Tensor:
         return scratch(*size, dtype=self.layout.dtype)
 
     def passes(self) -> RowPasses:
         """What runs compiled passes on the graph."""
-        return RowPasses(self.order.pattern, self.weights, self.layout)
+        return RowPasses(self.order.pattern, self.weights, self.layout, exchange=self.order.exchange)
+
+    def calls(self) -> Calls | None:
+        """What passes over a graph in parts call."""
+        exchange = self.order.exchange
+        return None if exchange is None else Calls(exchange, self._level, self._matrix, self.layout.dtype)
 
     def features(self) -> Tensor:
         """Room for features as they are returned."""
@@ -174,13 +191,13 @@ class Plan(NamedTuple):
         """The features for a pass that lays them out in rows, or nothing if it cannot, and it was done here."""
         if self.layout.is_exact:
             return features.contiguous()
-        rows.copy_(self.layout.rows(features[self.order.nodes]))
+        rows[:, : len(features)].copy_(self.layout.rows(features[self.order.nodes]))
         return None
 
     def returned(self, features: Tensor, rows: Tensor) -> Tensor:
         """The features that a pass has filled, or if it cannot, those of the rows."""
         if not self.layout.is_exact:
-            features.index_copy_(0, self.order.nodes.long(), self.layout.features(rows))
+            features.index_copy_(0, self.order.nodes.long(), self.layout.features(rows[:, : len(features)]))
         return features
 
     def coefficients(self) -> tuple[Any, Any, Any]:
@@ -190,7 +207,7 @@ class Plan(NamedTuple):
         alpha, lam, xi = given
         return alpha if self.alpha is None else np.maximum(alpha, _SMALLEST), np.maximum(lam, _SMALLEST), xi
 
-    def _common(self, passes: RowPasses, G: Tensor, memory: Tensor) -> tuple[int, ...]:
+    def _common(self, passes: RowPasses, calls: Calls | None, G: Tensor, memory: Tensor) -> tuple[int, ...]:
         """What both passes are told first."""
         size, order = self.layout.dtype.itemsize, self.order
         level, matrix, small = (math.prod(shape) * size for shape in (self._level, self._matrix, self._small))
@@ -200,6 +217,8 @@ class Plan(NamedTuple):
             places.append(place if length else 0)
             place += _padded(length) * size
         chain, hidden, B, grams = places
+        if self.affinity == EDGES and self.rebuilds:
+            B = passes.address(self.matrix(self.rounds))
         common = fused.Common(
             counters=0,  # They are made by the passes.
             nothing=0,
@@ -225,6 +244,9 @@ class Plan(NamedTuple):
             B=B,
             grams=grams,
             blocks=passes.address(self._gram_blocks()),
+            exchange=0 if calls is None else calls.address,
+            halves=1 if calls is None else 2,
+            rebuilds=self.rebuilds,
         )
         one = np.ones_like(lam)
         scales = passes.scales(one, alpha, 1 - alpha, xi, lam, 1 - lam, lam * alpha, lam * (1 - alpha), lam * xi)
@@ -262,7 +284,8 @@ class Plan(NamedTuple):
             out=address(out) if self.layout.is_exact else 0,
         )
         most = 4 + 3 * self.rounds + 5 * max(self.rounds, self._steps_of_all_rounds)
-        passes.run(fused.forward, (*self._common(passes, G, memory), *arguments), most)
+        calls = self.calls()
+        passes.run(fused.forward, (*self._common(passes, calls, G, memory), *arguments), most, calls)
         return self.returned(out, H)
 
     def backward(
@@ -281,22 +304,24 @@ class Plan(NamedTuple):
         has_products = rounds > 0 or learns
         depth = 0 if self.alpha is None else rounds * self.steps
         at_rounds = rounds if self.affinity == EDGES else 1
-        D = self._scratch(2, *level) if has_products else None
+        D = self._scratch(*level) if has_products else None
         d_grams = self._scratch(*self._sizes[-1])
         dots = torch.zeros(5, nodes, self.layout.padded_heads, dtype=self.layout.dtype) if learns else None
         dot = [0] * 5 if dots is None else [address(part) for part in dots]
-        is_asymmetric = self.affinity == EDGES and not self.order.pattern.is_symmetric
+        # The mirror image of an entry may be elsewhere, or with another process.
+        is_symmetric = self.order.pattern.is_symmetric and self.order.exchange is None
+        needs_rows = self.affinity == EDGES and not is_symmetric
         arguments = fused.Backward(
             grad=address(given),
             dH=address(dH),
             dH_full=address(self._scratch(rounds, *level).zero_() if self.affinity == FULL else None),
             D=address(D),
-            other_D=address(None if D is None else D[1]),
+            other_D=address(dH if has_products else None),  # When D is made of dH, that has been read.
             dV=address(self._scratch(depth + 1, *level)),
             dZ=address(dZ),
             direct=address(self.matrix().zero_() if has_products else None),
             dB=address(self.matrix(at_rounds).zero_() if rounds > 0 else None),
-            by_rows=address(self.matrix() if is_asymmetric else None),
+            by_rows=address(self.matrix() if needs_rows else None),
             dG=address(dG),
             dG_given=address(dG_given),
             d_grams=address(d_grams),
@@ -305,12 +330,13 @@ class Plan(NamedTuple):
             **dict(zip(("dot_terms", "dot_levels", "dot_Z", "dot_G", "dot_xi"), dot, strict=True)),
             levels=passes.scales(*map(float, range(depth + 1)))[0] if learns else 0,
         )
-        most = 9 + 4 * rounds + 7 * (self._steps_of_all_rounds + rounds) + depth
-        passes.run(fused.backward, (*self._common(passes, G, memory), *arguments), most)
+        most = 9 + 5 * rounds + 7 * (self._steps_of_all_rounds + rounds) + depth
+        calls = self.calls()
+        passes.run(fused.backward, (*self._common(passes, calls, G, memory), *arguments), most, calls)
         coefficients = None if dots is None else self._coefficient_gradients(dots, self._grams(memory), d_grams)
         if out is None or dG_given is None:
             return dZ, dG, coefficients
-        return self.returned(out, dZ), self.layout.unpadded(dG_given), coefficients
+        return self.returned(out, dZ), self.layout.unpadded(dG_given[: self.order.pattern.num_entries]), coefficients
 
     def _coefficient_gradients(self, dots: Tensor, grams: Tensor, d_grams: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         alpha, lam, _ = self.coefficients()
@@ -339,6 +365,8 @@ class AttentionWeights(NamedTuple):
         slope: LeakyReLU's slope.
         p: The share of entries that are dropped.
         seed: What decides on which they are.
+        first: The number of the first of these heads,
+        of_all: of how many.
     """
 
     dst: Tensor
@@ -346,32 +374,38 @@ class AttentionWeights(NamedTuple):
     slope: float
     p: float
     seed: int
+    first: int
+    of_all: int
 
     def forward(self, plan: Plan, passes: RowPasses, Z: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """G after dropout, G before it (empty if nothing is dropped), and the logits; also writes the rows of Z."""
         logits, softmax = plan.vectors(), plan.matrix()
-        arguments = self._arguments(plan, passes, plan.lay_out(Z, rows), rows, logits, softmax)
-        passes.run(attend, arguments, steps=3)
+        calls = plan.calls()
+        arguments = self._arguments(plan, passes, calls, plan.lay_out(Z, rows), rows, logits, softmax)
+        passes.run(attend, arguments, 3, calls)
         if self.p == 0:
             return softmax, softmax.new_empty(0), logits
-        return self._dropped(plan, softmax), softmax, logits
+        return self.dropped(plan, softmax), softmax, logits
 
     def backward(
         self, plan: Plan, passes: RowPasses, kept: tuple[Tensor, Tensor, Tensor], V: Tensor, dV: Tensor, dG: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
         """The gradients at Z and at both weights, given those at the rows and at G."""
         G, softmax, logits = kept
-        dG = self._dropped(plan, dG) if self.p > 0 else dG
+        dG = self.dropped(plan, dG) if self.p > 0 else dG
         out, at_nodes = plan.features(), plan.vectors()
-        arguments = self._arguments(plan, passes, None, dV, logits, softmax if self.p > 0 else G)._replace(
+        calls = plan.calls()
+        kept_softmax = softmax if self.p > 0 else G
+        arguments = self._arguments(plan, passes, calls, None, dV, logits, kept_softmax)._replace(
             grad=passes.address(dG), grad_logit=passes.address(plan.matrix()), grad_dst=passes.address(at_nodes),
             grad_src=passes.address(at_nodes[1]), out=passes.address(out) if plan.layout.is_exact else 0,
         )  # fmt: skip
-        passes.run(attend_backward, arguments, steps=4)
+        passes.run(attend_backward, arguments, 4, calls)
         # Of all products of a channel of one head with another head's gradient, those with its own. With the short side
         # first they take a quarter of the time.
         heads, lanes = plan.layout.padded_heads, plan.layout.lanes
-        products = torch.stack([side.t() @ part for side in at_nodes for part in V])
+        nodes = plan.order.pattern.num_rows
+        products = torch.stack([side[:nodes].t() @ part[:nodes] for side in at_nodes for part in V])
         products = products.view(2, plan.layout.parts, heads, lanes // heads, heads)
         by_channel = products.diagonal(dim1=2, dim2=4).reshape(2, -1, heads)
         by_head = by_channel[:, : plan.layout.channels, : plan.layout.heads].transpose(1, 2)
@@ -379,16 +413,20 @@ class AttentionWeights(NamedTuple):
         return plan.returned(out, dV), d_dst.clone(), d_src.clone()
 
     def _arguments(
-        self, plan: Plan, passes: RowPasses, Z: Tensor | None, rows: Tensor, logits: Tensor, softmax: Tensor
-    ) -> Attend:
+        self, plan: Plan, passes: RowPasses, calls: Calls | None, Z: Tensor | None, rows: Tensor, logits: Tensor,
+        softmax: Tensor,
+    ) -> Attend:  # fmt: skip
         weights = (passes.address(plan.layout.rows(weight).contiguous()) for weight in (self.dst, self.src))
         att_dst, att_src = weights
         return Attend(
             channels=plan.layout.channels, order=plan.order.nodes.data_ptr(), Z=passes.address(Z),
             rows=passes.address(rows), att_dst=att_dst, att_src=att_src, slope=passes.scales(self.slope)[0],
             dst=passes.address(logits), src=passes.address(logits[1]), softmax=passes.address(softmax),
+            exchange=0 if calls is None else calls.address, halves=1 if calls is None else 2,
         )  # fmt: skip
 
-    def _dropped(self, plan: Plan, values: Tensor) -> Tensor:
+    def dropped(self, plan: Plan, values: Tensor) -> Tensor:
         """Values at the entries, dropped as they would be in the order of the given graph."""
-        return dropout(values, self.seed, self.p, plan.order.entries, plan.layout.heads)
+        exchange = plan.order.exchange
+        positions = plan.order.entries if exchange is None else exchange.positions
+        return dropout(values, self.seed, self.p, positions, self.of_all, self.first)

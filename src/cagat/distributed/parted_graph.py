@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from cagat.distributed.local_part import Weights, local_part
 from cagat.distributed.world import World
 from cagat.errors import ConfigError
 from cagat.kernels import CSRGraph, CSRPattern, spmm
-
-Weights = tuple[Tensor, Tensor]
+from cagat.kernels.csr_pattern import LocalOrder
 
 
 class Halo(NamedTuple):
@@ -22,6 +22,7 @@ class Halo(NamedTuple):
         received: How many of them each process holds.
         rows: Which of our rows are sent, by the process that gets them, then by number.
         sent: How many of them each process gets.
+        dtype: What numbers are sent as, if not as they are.
     """
 
     world: World
@@ -29,6 +30,7 @@ class Halo(NamedTuple):
     received: list[int]
     rows: Tensor
     sent: list[int]
+    dtype: torch.dtype | None = None
 
     @classmethod
     def of(cls, row: Tensor, col: Tensor, owner: Tensor, world: World) -> "Halo":
@@ -45,6 +47,10 @@ class Halo(NamedTuple):
         own = (owner == world.rank).nonzero().flatten()
         return cls(world, received % num_nodes, counts[0], torch.searchsorted(own, sent % num_nodes), counts[1])
 
+    def exchange(self, rows: Tensor, sent: list[int], received: list[int]) -> Tensor:
+        """As :meth:`World.exchange`, in the dtype in which numbers are sent."""
+        return self.world.exchange(rows.to(self.dtype or rows.dtype), sent, received).to(rows.dtype)
+
     def to(self, device: torch.device | str) -> "Halo":
         """The same with its indices on another device."""
         return self._replace(nodes=self.nodes.to(device), rows=self.rows.to(device))
@@ -54,13 +60,13 @@ class _Exchange(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, halo: Halo) -> Tensor:
         ctx.halo = halo
-        return torch.cat([x, halo.world.exchange(x[halo.rows], halo.sent, halo.received)])
+        return torch.cat([x, halo.exchange(x[halo.rows], halo.sent, halo.received)])
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         halo: Halo = ctx.halo
         own, theirs = grads[0].tensor_split([grads[0].size(0) - halo.nodes.numel()])
-        return own.index_add(0, halo.rows, halo.world.exchange(theirs, halo.received, halo.sent)), None
+        return own.index_add(0, halo.rows, halo.exchange(theirs, halo.received, halo.sent)), None
 
 
 class _Sum(torch.autograd.Function):
@@ -99,11 +105,18 @@ class PartedGraph(CSRGraph):
 
     @classmethod
     def of(
-        cls, graph: CSRGraph, owner: Tensor, world: World, *, normalization: str = "row", dtype: torch.dtype
+        cls,
+        graph: CSRGraph,
+        owner: Tensor,
+        world: World,
+        *,
+        normalization: str = "row",
+        dtype: torch.dtype,
+        halo_dtype: torch.dtype | None = None,
     ) -> "PartedGraph":
         """Take the part of one process out of a whole graph on the CPU; ``owner`` is the process of each node."""
         row, col = graph.pattern.rows(), graph.pattern.col.long()
-        halo = Halo.of(row, col, owner, world)
+        halo = Halo.of(row, col, owner, world)._replace(dtype=halo_dtype)
         own = (owner == world.rank).nonzero().flatten()
         values = graph.transition(normalization, torch.float64)[0]
         pattern, entries = _own_rows(row, col, own, halo.nodes, graph.num_nodes)
@@ -157,8 +170,7 @@ class PartedGraph(CSRGraph):
 
     def propagate(self, x: Tensor, normalization: str, *, transpose: bool = False) -> Tensor:
         """See :meth:`CSRGraph.propagate`."""
-        if normalization != self.normalization:
-            raise ValueError(f"the graph was parted for normalization={self.normalization!r}, not {normalization!r}")
+        self._require(normalization)
         pattern, weights = (self.pattern_t, self.weights_t) if transpose else (self.pattern, self.weights)
         return spmm(pattern, weights, x)
 
@@ -168,6 +180,32 @@ class PartedGraph(CSRGraph):
             'A graph that is parted among processes takes support="full" only, since S on the edges would need the '
             "neighbours of neighbours. Use --support full, or --parallel data."
         )
+
+    def local_order(self) -> LocalOrder:
+        """See :meth:`CSRGraph.local_order`; the first call, of which each process makes one, is an exchange."""
+        return self._local_part()[0]
+
+    def local_transition(self, normalization: str, dtype: torch.dtype) -> Weights:
+        """See :meth:`CSRGraph.local_transition`."""
+        self._require(normalization)
+        return self._local_part()[1]
+
+    def cut_entries(self) -> tuple[int, int]:
+        """How many of our entries stand in the columns of others, and how many of theirs in ours."""
+        num_nodes = self.num_nodes
+        return int((self.pattern.col >= num_nodes).sum()), int((self.pattern_t.col >= num_nodes).sum())
+
+    def _local_part(self) -> tuple[LocalOrder, Weights]:
+        def make() -> tuple[LocalOrder, Weights]:
+            weights = self.weights[0], self.weights_t[0]
+            return local_part(self.pattern, self.pattern_t, weights, self.halo, self.own_entries)
+
+        part: tuple[LocalOrder, Weights] = self._prepared.get("local part", make)
+        return part
+
+    def _require(self, normalization: str) -> None:
+        if normalization != self.normalization:
+            raise ValueError(f"the graph was parted for normalization={self.normalization!r}, not {normalization!r}")
 
     def to(self, device: torch.device | str) -> "PartedGraph":
         """The same part on another device."""

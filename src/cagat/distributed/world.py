@@ -127,6 +127,16 @@ class World:
         dist.all_to_all_single(arrived, rows.contiguous(), received, sent)
         return arrived
 
+    def swap(self, rank: int, sent: Tensor, arriving: Tensor) -> list[dist.Work]:
+        """Begin to send a tensor to another process and to receive one; both must stay as they are until it is done."""
+        works = []
+        if arriving.numel():
+            works.append(dist.irecv(arriving, src=rank))
+        if sent.numel():
+            self.traffic = replace(self.traffic, halo=self.traffic.halo + sent.nbytes)
+            works.append(dist.isend(sent, dst=rank))
+        return [work for work in works if work is not None]
+
     def all_of(self, value: T) -> list[T]:
         """The JSON values of all processes, in their order."""
         if self.size == 1:

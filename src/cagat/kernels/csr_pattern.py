@@ -6,6 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cagat.kernels.exchange import Exchange
+
 
 @dataclass(frozen=True, eq=False)
 class CSRPattern:
@@ -116,17 +118,21 @@ class LocalOrder:
         nodes: The old number of each node.
         nodes_back: The new number of each node.
         entries: The old number of each entry.
+        exchange: For a graph in parts, the way to the others. Its pattern has the rows of our nodes and those of the
+            transpose, whose columns are our nodes and then the halo, and :attr:`CSRPattern.perm_t` leads to values that
+            follow those of our entries where an entry stands in a row of another process.
     """
 
     pattern: CSRPattern
     nodes: Tensor
     nodes_back: Tensor
     entries: Tensor
+    exchange: Exchange | None = None
 
     @classmethod
     def of(cls, pattern: CSRPattern) -> "LocalOrder":
         """Find an order for a square pattern."""
-        nodes = _reverse_cuthill_mckee(pattern)
+        nodes = reverse_cuthill_mckee(pattern)
         nodes_back = torch.argsort(nodes)
         row, col = nodes_back[pattern.rows()], nodes_back[pattern.col.long()]
         entries = torch.argsort(row * pattern.num_rows + col)
@@ -140,7 +146,8 @@ class LocalOrder:
         return values, values[self.pattern.perm_t.long()]
 
 
-def _reverse_cuthill_mckee(pattern: CSRPattern) -> Tensor:
+def reverse_cuthill_mckee(pattern: CSRPattern) -> Tensor:
+    """The nodes of a square pattern in an order in which neighbours are near each other."""
     if pattern.num_entries == 0:
         return torch.arange(pattern.num_rows)
     # Imported here, since only graphs need it, and those not at once.

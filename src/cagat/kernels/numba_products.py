@@ -244,17 +244,21 @@ def _hash(k: int, low: Any, high: Any) -> Any:
 
 
 @compiled
-def _dropout(x: Any, rows: Any, width: int, low: Any, high: Any, threshold: Any, scale: Any, out: Any) -> None:
+def _dropout(
+    x: Any, rows: Any, width: int, start: int, low: Any, high: Any, threshold: Any, scale: Any, out: Any
+) -> None:
     """``scale x`` or zero, as the hash of an element's place in a larger matrix is above the threshold or not."""
     for r in range(x.shape[0]):
-        first = np.int64(rows[r]) * width
+        first = np.int64(rows[r]) * width + start
         for c in range(x.shape[1]):
             # A product, so that NaN stays NaN even where it is dropped, as in torch.
             out[r, c] = x[r, c] * (scale if _hash(first + c, low, high) >= threshold else scale * 0)
 
 
-def dropout(x: Tensor, seed: int, p: float, global_rows: Tensor | None = None, width: int | None = None) -> Tensor:
-    """See :func:`cagat.kernels.operators.dropout`; rows may be padded beyond the width of the larger matrix."""
+def dropout(
+    x: Tensor, seed: int, p: float, global_rows: Tensor | None = None, width: int | None = None, start: int = 0
+) -> Tensor:
+    """See :func:`cagat.kernels.operators.dropout`; the columns are those of a larger matrix from ``start`` on."""
     out = torch.empty_like(x, memory_format=torch.contiguous_format)
     if x.numel() == 0:
         return out
@@ -263,5 +267,5 @@ def dropout(x: Tensor, seed: int, p: float, global_rows: Tensor | None = None, w
     flat, kept = _array(x).reshape(rows.numel(), -1), out.view(rows.numel(), -1).numpy()
     numbers = (np.uint32(seed & 0xFFFFFFFF), np.uint32(seed >> 32), np.uint32(round(p * 2**32)))
     columns = flat.shape[1] if width is None else width
-    _dropout(flat, _array(rows), columns, *numbers, kept.dtype.type(1 / (1 - p)), kept)
+    _dropout(flat, _array(rows), columns, start, *numbers, kept.dtype.type(1 / (1 - p)), kept)
     return out

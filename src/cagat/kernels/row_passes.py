@@ -6,6 +6,7 @@ of numbers and addresses: what every pass needs, then its own arguments by name.
 
 from collections.abc import Callable
 from functools import cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +18,10 @@ from torch import Tensor
 from cagat.kernels import attention_steps, steps
 from cagat.kernels.compiled import CFunction, compiled_for_c
 from cagat.kernels.csr_pattern import CSRPattern
+from cagat.kernels.exchange import SEND_VECTORS, VALUES, WAIT, Calls, Exchange
 from cagat.kernels.row_layout import RowLayout
 from cagat.kernels.simd import FAR, NEAR, inlined, unpack
-from cagat.kernels.steps import Parts, Side
+from cagat.kernels.steps import Parts, Side, half_of
 from cagat.kernels.threads import balanced_bounds, kernel_threads, number_of_blocks, row_threads
 
 _NUMPY_TYPES: dict[torch.dtype, type[np.floating[Any]]] = {torch.float32: np.float32, torch.float64: np.float64}
@@ -31,7 +33,7 @@ _SMALLEST_BLOCK = 50_000
 CACHED_BYTES = 2**23
 
 # Where things stand in the block of a pass.
-_COLUMNS, _PARTS, OWN = 7, 14, 17
+_COLUMNS, _PARTS, OWN = 8, 16, 19
 
 
 class Constants(NamedTuple):
@@ -63,33 +65,36 @@ class RowPasses:
         weights: The values of Abar in the order of the entries and of the transpose's entries, if there are any.
         layout: How the features lie in their rows.
         by_parts: Whether the first parts of all rows come first, then the second ones, ...; else each row is whole.
+        exchange: What exchanges rows and values, if the graph is in parts.
     """
 
     def __init__(
-        self, pattern: CSRPattern, weights: tuple[Tensor, Tensor] | None, layout: RowLayout, by_parts: bool = True
+        self,
+        pattern: CSRPattern,
+        weights: tuple[Tensor, Tensor] | None,
+        layout: RowLayout,
+        by_parts: bool = True,
+        exchange: Exchange | None = None,
     ) -> None:
         self.pattern, self.layout, self.is_symmetric = pattern, layout, pattern.is_symmetric
         self._kept: list[Any] = [pattern, weights]
         self._threads = kernel_threads()
-        last = max(0, pattern.num_entries - 1)
-        blocks = self._blocks(pattern.rowptr)
-        blocks_t = blocks if self.is_symmetric else self._blocks(pattern.rowptr_t)
+        last, last_t = (max(0, col.numel() - 1) for col in (pattern.col, pattern.col_t))
+        blocks, bounds, outer = self._blocks(pattern.rowptr, exchange)
+        transposed = (blocks, bounds, outer) if self.is_symmetric else self._blocks(pattern.rowptr_t, exchange)
+        held = pattern.num_rows + (0 if exchange is None else exchange.halo)
         weight, weight_t = (0, 0) if weights is None else (weights[0].data_ptr(), weights[1].data_ptr())
-        rows = Side(*blocks, pattern.rowptr.data_ptr(), pattern.col.data_ptr(), 0, weight, last)
+        rows = Side(blocks, bounds, pattern.rowptr.data_ptr(), pattern.col.data_ptr(), 0, weight, last, outer)
         columns = Side(
-            *(*blocks_t, pattern.rowptr_t.data_ptr(), pattern.col_t.data_ptr()),
-            *(pattern.perm_t.data_ptr(), weight_t, last),
+            *(*transposed[:2], pattern.rowptr_t.data_ptr(), pattern.col_t.data_ptr()),
+            *(pattern.perm_t.data_ptr(), weight_t, last_t, transposed[2]),
         )
         lanes = layout.lanes
-        parts = (
-            Parts(layout.parts, lanes, pattern.num_rows * lanes)
-            if by_parts
-            else Parts(layout.parts, layout.width, lanes)
-        )
+        parts = Parts(layout.parts, lanes, held * lanes) if by_parts else Parts(layout.parts, layout.width, lanes)
         self._common = (*rows, *columns, *parts)
-        self._most_blocks = max(blocks[0], blocks_t[0])
+        self._most_blocks = max(blocks, transposed[0])
         size = layout.dtype.itemsize
-        gathered = max(pattern.num_rows, pattern.num_cols) * (lanes if by_parts else layout.width) * size
+        gathered = max(held, pattern.num_cols) * (lanes if by_parts else layout.width) * size
         # In steps with two sums both must fit into the registers, beside the row that they are made of.
         piece = max(layout.padded_heads, min(lanes, _bytes_of_two_sums() // 2 // size))
         distance = FAR if gathered > CACHED_BYTES else NEAR
@@ -111,21 +116,31 @@ class RowPasses:
         first, step = vectors.ctypes.data, vectors.strides[0]
         return [first + number * step for number in range(len(vectors))]
 
-    def run(self, make: Pass, arguments: tuple[int, ...], steps: int = 1) -> None:
-        """Run a pass of at most so many steps; the first of its arguments are the counters, which are made here."""
-        counters = np.zeros(2 * (steps + 1), dtype=np.int64)
+    def run(self, make: Pass, arguments: tuple[int, ...], steps: int = 1, calls: Calls | None = None) -> None:
+        """Run a pass of at most so many steps; the first of its arguments are the counters, which are made here.
+
+        If it calls others, each step may be done in two halves, with two exchanges after each, or be one by itself.
+        """
+        most = steps * (1 if calls is None else 8)
+        counters = np.zeros(2 * (most + 1), dtype=np.int64)
         block = np.array([*self._common, counters.ctypes.data, *arguments[1:]], dtype=np.int64)
         keep = (self._kept, counters, block)
         row_threads.together(make(self.constants), block.ctypes.data, min(self._threads, self._most_blocks), keep)
-        assert not counters[-2:].any(), f"a pass took more than {steps} steps"
+        assert not counters[-2:].any(), f"a pass took more than {most} steps"
+        if calls is not None:
+            calls.check()
 
-    def _blocks(self, rowptr: Tensor) -> tuple[int, int]:
-        """The number of blocks of rows, and the address of their bounds."""
+    def _blocks(self, rowptr: Tensor, exchange: Exchange | None) -> tuple[int, int, int]:
+        """The number of blocks of rows, the address of their bounds, and how many of them come first."""
         pointers = rowptr.numpy()
-        blocks = number_of_blocks(pointers, self.layout.width, self._threads, _SMALLEST_BLOCK)
-        bounds = np.array(balanced_bounds(pointers, blocks), dtype=np.int32)
+        blocks, found = [], [0]
+        for start, stop in pairwise([0, *([] if exchange is None else [exchange.outer]), len(pointers) - 1]):
+            half = pointers[start : stop + 1] - pointers[start]
+            blocks.append(number_of_blocks(half, self.layout.width, self._threads, _SMALLEST_BLOCK))
+            found += [start + bound for bound in balanced_bounds(half, blocks[-1])[1:]]
+        bounds = np.array(found, dtype=np.int32)
         self._kept.append(bounds)
-        return blocks, bounds.ctypes.data
+        return sum(blocks), bounds.ctypes.data, blocks[0]
 
 
 @cache
@@ -270,6 +285,8 @@ class Attend(NamedTuple):
     grad_dst: int = 0
     grad_src: int = 0
     out: int = 0
+    exchange: int = 0
+    halves: int = 1
 
 
 @cache
@@ -283,9 +300,13 @@ def attend(constants: Constants) -> CFunction:
         c = p.counters
         if p.Z:
             c = steps.to_rows(c, side, parts, D, L, H, features=p.Z, channels=p.channels, nodes=p.order, out=p.rows)
-        c = attention_steps.logits(
-            c, side, parts, D, L, H, x=p.rows, att_dst=p.att_dst, att_src=p.att_src, dst=p.dst, src=p.src
-        )
+        for half in range(p.halves):
+            c = attention_steps.logits(
+                c, half_of(side, half), parts, D, L, H, x=p.rows, att_dst=p.att_dst, att_src=p.att_src, dst=p.dst,
+                src=p.src,
+            )  # fmt: skip
+            if p.exchange:
+                c = steps.exchange(c, p.exchange, WAIT if half > 0 else SEND_VECTORS, p.src)
         attention_steps.softmax(c, side, D, H, A, dst=p.dst, src=p.src, edge=0, slope=p.slope, out=p.softmax)
 
     return compiled_for_c(run)
@@ -303,6 +324,8 @@ def attend_backward(constants: Constants) -> CFunction:
             p.counters, side, D, H, A, dst=p.dst, src=p.src, edge=0, slope=p.slope, softmax=p.softmax, grad=p.grad,
             grad_logit=p.grad_logit, grad_dst=p.grad_dst,
         )  # fmt: skip
+        if p.exchange:
+            c = steps.exchange(c, p.exchange, VALUES, p.grad_logit)
         c = attention_steps.sums(c, columns, D, H, A, values=p.grad_logit, out=p.grad_src)
         c = attention_steps.add_logits(
             c, side, parts, D, L, H, dst=p.grad_dst, src=p.grad_src, att_dst=p.att_dst, att_src=p.att_src, out=p.rows

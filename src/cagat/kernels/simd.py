@@ -373,6 +373,18 @@ def read(context: Any, address: Any, offset: Any) -> Any:
 
 
 @intrinsic
+def call(context: Any, function: Any, what: Any, address: Any) -> Any:
+    """Call a function of C, given by its address, with two numbers."""
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.FunctionType(ir.VoidType(), [_INT64, _INT64])
+        builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
+        return target.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
 def yield_core(context: Any) -> Any:
     """Let other threads have this core; where the system has no such call, do nothing."""
 

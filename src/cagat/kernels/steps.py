@@ -17,6 +17,7 @@ what is absent. Sums run over the entries e of a row i, and j is their column.
 from typing import Any, NamedTuple
 
 from cagat.kernels.simd import (
+    call,
     fetch_add,
     fold,
     index,
@@ -50,6 +51,7 @@ class Side(NamedTuple):
         order: Where the value of each entry stands, if not in the order of the entries.
         weight: The values of Abar, in the order of the entries.
         last: The number of the last entry.
+        outer: The number of blocks of rows that other processes need, which come first; all blocks of a whole graph.
     """
 
     blocks: int
@@ -59,6 +61,7 @@ class Side(NamedTuple):
     order: int
     weight: int
     last: int
+    outer: int
 
 
 class Parts(NamedTuple):
@@ -92,6 +95,26 @@ def wait_for_all(counters: int, blocks: int) -> int:
         if spins > _SPINS:  # Whoever holds a block perhaps waits for this very core.
             yield_core()
     return counters + 16
+
+
+@inlined
+def half_of(side: Any, half: int) -> Any:
+    """The rows that other processes need (half 0), or those that they do not (half 1)."""
+    first, blocks = 0, side.outer
+    if half > 0:
+        first, blocks = side.outer, side.blocks - side.outer
+    bounds = side.bounds + 4 * first
+    return Side(blocks, bounds, side.rowptr, side.col, side.order, side.weight, side.last, blocks)
+
+
+@step
+def exchange(counters: int, function: int, what: int, address: int) -> int:
+    """Let one thread call what exchanges rows or values with other processes (:mod:`cagat.kernels.exchange`)."""
+    block = take_block(counters)
+    while block < 1:
+        call(function, what, address)
+        block = next_block(counters)
+    return wait_for_all(counters, 1)
 
 
 @inlined
@@ -232,8 +255,8 @@ def aggregate_both(
 ) -> int:  # fmt: skip
     """``out = scale ([values] + [values]^T) y + add``, and ``dots[i] += <the sum, y[i]>`` if they are wanted.
 
-    The side is that of the transpose, and so is the order of the values. If the pattern is not symmetric, the other
-    side and the values in its order are needed, else ``other_values`` is 0.
+    The side is that of the transpose, and so is the order of the values. If the pattern is not symmetric or in parts,
+    the other side and the values in its order are needed, else ``other_values`` is 0.
     """
     rowptr, col, order, last = side.rowptr, side.col, side.order, side.last
     block = take_block(counters)
@@ -249,6 +272,11 @@ def aggregate_both(
                         prefetch(y, index(col, min(e + A, last)) * parts.row + base, D, L, A)
                         prefetch(values, index(order, min(e + A, last)) * H, D, H, A)
                         value = load(values, e * H, D, H) + load(values, index(order, e) * H, D, H)
+                        total = multiply_add(tile(value, L), load(y, index(col, e) * parts.row + base, D, L), total)
+                elif other.col == col:  # Entries and their mirror images are at the same places.
+                    for e in range(index(rowptr, i), index(rowptr, i + 1)):
+                        prefetch(y, index(col, min(e + A, last)) * parts.row + base, D, L, A)
+                        value = load(values, e * H, D, H) + load(other_values, e * H, D, H)
                         total = multiply_add(tile(value, L), load(y, index(col, e) * parts.row + base, D, L), total)
                 else:
                     for e in range(index(rowptr, i), index(rowptr, i + 1)):

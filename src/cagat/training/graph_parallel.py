@@ -7,10 +7,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from cagat.diffusion import is_zero
-from cagat.distributed import Halo, PartedGraph, Traffic, World, metis_parts
+from cagat.diffusion import is_fused, is_zero
+from cagat.distributed import PartedGraph, Traffic, World, metis_parts
 from cagat.errors import ConfigError
 from cagat.kernels import CSRGraph
+from cagat.kernels.row_layout import row_layout
 from cagat.memory import peak_memory
 from cagat.models import CaGAT, Labelled, NodeClassifier
 from cagat.nn import CaGATConv, SparseFeatures
@@ -34,6 +35,7 @@ class GraphParallel(EpochPlan):
         val: Labelled,
         world: World,
         objective: Objective | None = None,
+        halo_dtype: torch.dtype | None = None,
     ) -> None:
         assert isinstance(model, CaGAT)
         self._convs = [conv for conv in model.convs if isinstance(conv, CaGATConv)]
@@ -48,7 +50,11 @@ class GraphParallel(EpochPlan):
         whole = CSRGraph.from_edge_index(
             edge_index.cpu(), num_nodes, None if weight is None else weight.cpu(), normalization=normalization
         )
-        self.graph = PartedGraph.of(whole, self._owner, world, normalization=normalization, dtype=dtype).to(device)
+        self.graph = PartedGraph.of(
+            whole, self._owner, world, normalization=normalization, dtype=dtype, halo_dtype=halo_dtype
+        ).to(device)
+        if device.type == "cpu":
+            self.graph.local_order()  # Here all processes meet for it.
         own = self.graph.own
         x = x.rows(own, share_dropout=True) if isinstance(x, SparseFeatures) else x[own]
         super().__init__(model, (x, self.graph, None), self._here(train), self._here(val), objective)
@@ -108,7 +114,7 @@ class GraphParallel(EpochPlan):
         """
         if self.step_traffic is None:
             return None
-        expected = forecast(self._convs, self.graph.halo, self.objective)
+        expected = forecast(self._convs, self.graph, self.objective)
         ours = {
             "nodes": self.graph.num_nodes,
             "halo_nodes": self.graph.halo.nodes.numel(),
@@ -144,16 +150,34 @@ class Forecast(NamedTuple):
     evaluation: Traffic
 
 
-def forecast(convs: list[CaGATConv], halo: Halo, objective: Objective | None = None) -> Forecast:
-    """Count what layers exchange over a halo.
+class Exchanged(NamedTuple):
+    """How many numbers a layer exchanges.
 
-    Every exchange sends, of each of our nodes that a neighbour in another process needs, a row there; its gradient goes
-    the other way, so that the backward pass sends a row for each node of our halo.
+    Attributes:
+        forward: Of each row that another process needs, in a forward pass.
+        backward: Of each such row, in a backward pass.
+        gradients: Of each row of the halo, in a backward pass by single products: gradients go the other way.
+        values: Of each of our entries in another process's columns.
+        values_back: Of each entry in our columns that another process has.
+        summed: In sums over all processes, in each direction.
     """
-    itemsize = convs[0].att_src.itemsize
-    columns, summed = (sum(counts) for counts in zip(*map(_exchanged, convs), strict=True))
-    if halo.world.size == 1:
+
+    forward: int = 0
+    backward: int = 0
+    gradients: int = 0
+    values: int = 0
+    values_back: int = 0
+    summed: int = 0
+
+
+def forecast(convs: list[CaGATConv], graph: PartedGraph, objective: Objective | None = None) -> Forecast:
+    """Count what layers exchange over a halo."""
+    if graph.halo.world.size == 1:
         return Forecast(Traffic(), Traffic())
+    itemsize = convs[0].att_src.itemsize
+    sent = itemsize if graph.halo.dtype is None else graph.halo.dtype.itemsize
+    *counts, summed = map(sum, zip(*(exchanged(conv, graph) for conv in convs), strict=True))
+    forward, backward, gradients, values, values_back = (sent * count for count in counts)
     weights = sum(
         parameter.numel()
         for conv in convs
@@ -161,24 +185,55 @@ def forecast(convs: list[CaGATConv], halo: Halo, objective: Objective | None = N
         # Where nothing is aggregated, the parameters of the attention get no gradient.
         if not is_zero(conv.coefficients().lam) or name.startswith(("lin.", "res.", "bias"))
     )
-    out, back = sum(halo.sent), sum(halo.received)
+    out, back = sum(graph.halo.sent), sum(graph.halo.received)
+    ours, theirs = graph.cut_entries() if values else (0, 0)
+    in_step = (forward + backward) * out + gradients * back + values * ours + values_back * theirs
     objective = objective or Objective()
     samples, agreeing = objective.samples, objective.consistency > 0
     # To agree, processes tell each other how many nodes they have, and to align, what share of them each class has.
     told = agreeing + convs[-1].out_channels * (agreeing and objective.alignment > 0)
     return Forecast(
-        step=Traffic(
-            samples * columns * itemsize * (out + back), (weights + 1 + told + 2 * samples * summed) * itemsize
-        ),
-        evaluation=Traffic(columns * itemsize * out, summed * itemsize),
+        step=Traffic(samples * in_step, (weights + 1 + told + 2 * samples * summed) * itemsize),
+        evaluation=Traffic(forward * out, summed * itemsize),
     )
 
 
-def _exchanged(conv: CaGATConv) -> tuple[int, int]:
-    """How many numbers of each halo node a forward pass exchanges, and how many it sums over all processes."""
-    alpha, lam, xi = conv.coefficients()
-    if is_zero(lam):
-        return 0, 0  # Nothing is aggregated.
+def exchanged(conv: CaGATConv, graph: PartedGraph) -> Exchanged:
+    """What a layer exchanges."""
+    features = conv.att_src.new_empty(0, conv.heads, conv.out_channels)
+    if is_zero(conv.coefficients().lam):
+        return Exchanged()  # Nothing is aggregated.
+    if is_fused(features, graph, conv.diffusion):
+        return _by_passes(conv)
+    return _by_products(conv)
+
+
+def _by_passes(conv: CaGATConv) -> Exchanged:
+    """As in :mod:`cagat.diffusion.fused`."""
+    alpha, _, xi = conv.coefficients()
+    K, T = conv.K, conv.T
+    has_context, has_affinity = K * T > 0 and not is_zero(alpha), K * T > 0 and not is_zero(xi)
+    if not has_context:
+        T = 1  # A step forgets all before it.
+    if not has_affinity and not conv.feedback:
+        K, T = (1, K * T) if has_context else (0, 1)  # All steps are one round, if there are any.
+    layout = row_layout(conv.heads, conv.out_channels, conv.att_src.dtype)
+    tops = [k * T if has_context else 0 for k in range(1, K + 1)]
+    chain = sum(tops) if conv.feedback else max(tops, default=0)
+    hidden = K if has_affinity or conv.feedback else 0
+    matrices = K if has_affinity else 0
+    # Z, the chain, the way up and the features of each round; their gradients; and the logits of the sources.
+    return Exchanged(
+        forward=(1 + chain + sum(tops) + hidden) * layout.width + layout.padded_heads,
+        backward=(sum(top + 1 for top in tops) + chain + (hidden > 0 or K == 0)) * layout.width,
+        values=(2 + matrices) * layout.padded_heads,
+        values_back=(matrices + (K > 0 or conv.learn_coefficients)) * layout.padded_heads,
+    )
+
+
+def _by_products(conv: CaGATConv) -> Exchanged:
+    """As in :mod:`cagat.diffusion.diffuse`: every row that is sent has a gradient that comes back."""
+    alpha, _, xi = conv.coefficients()
     K, T, width = conv.K, conv.T, conv.heads * conv.out_channels
     has_context, has_affinity = not is_zero(alpha), not is_zero(xi)
     if not has_affinity and not conv.feedback:
@@ -193,4 +248,5 @@ def _exchanged(conv: CaGATConv) -> tuple[int, int]:
     blocks = sum(step if has_context else min(T, 1) for step in steps)
     summed = blocks * width * conv.out_channels if has_affinity and conv.affinity == "full" else 0
     # The logits of the attention, one per head, and then features.
-    return conv.heads + rows * width, summed
+    columns = conv.heads + rows * width
+    return Exchanged(columns, gradients=columns, summed=summed)

@@ -64,7 +64,8 @@ def choose_plan(
         if asked and (model.has_own_losses or model.closed_form):
             raise ConfigError(f"The model {config.model} has a training of its own, so --{flag} cannot be had with it.")
     if config.parallel == "graph":
-        return GraphParallel(model, inputs, train, val, world, objective)
+        halo_dtype = None if config.halo_dtype is None else getattr(torch, config.halo_dtype)
+        return GraphParallel(model, inputs, train, val, world, objective, halo_dtype)
     if config.batching is None:
         return FullBatch(model, inputs, train, val, objective)
     return MiniBatches(model, inputs, train, val, _batches(config, model, inputs, train), world, objective)
