@@ -13,6 +13,7 @@ from cagat.experiments.jobs import JobStore
 from cagat.experiments.records import Records
 from cagat.experiments.summary import TableCell, paired_difference, table_cells
 from cagat.experiments.tables import RIVALS, note, readable_tables, reported, rival
+from cagat.experiments.tuning import read_trials
 from cagat.models import card
 from cagat.style import Table
 
@@ -169,3 +170,14 @@ def _cost(runs: list[dict[str, Any]]) -> str:
         return ""
     seconds, epochs = (statistics.median(run[key] for run in runs) for key in ("cpu_seconds", "epochs"))
     return f"{seconds:.1f} s, {epochs:.0f}"
+
+
+def searches(results: Path) -> str:
+    """The best configuration of each search with the objective and without."""
+    rows = []
+    for name in ("cagat", "gat", "appnp"):
+        found = [read_trials(results / "tuning" / f"{name}_{kind}") for kind in ("plain", "best")]
+        best = [max((trial.value or 0.0 for trial in trials), default=0.0) for trials in found]
+        rows.append([name, *(f"{100 * one:.1f}" for one in best), ", ".join(str(len(trials)) for trials in found)])
+    head = ["model", "supervised", "consistent", "configurations tried"]
+    return Table(head, rows).markdown() + "\n"

@@ -33,6 +33,7 @@ BLOCKS: dict[str, Callable[[Path], str]] = {
     "untouched": accuracy_blocks.untouched,
     "nearest": accuracy_blocks.nearest,
     "fit_times": accuracy_blocks.fit_times,
+    "searches": accuracy_blocks.searches,
     "where_context_helps": where_context_helps.block,
     "faults": lambda results: faults_table(list(read_fault_rows(results / "faults.json").values())),
     "commands": commands,

@@ -137,6 +137,16 @@ def test_the_cost_of_a_run_is_its_median_by_graph(tmp_path):
     assert "logreg" not in found
 
 
+def test_searches_tell_their_best(tmp_path):
+    for name, values in (("gat_plain", (0.5, 0.7)), ("gat_best", (0.6,))):
+        lines = [f"{number},complete,{value},8,0.1" for number, value in enumerate(values)]
+        (tmp_path / "tuning" / name).mkdir(parents=True)
+        (tmp_path / "tuning" / name / "trials.csv").write_text(
+            "\n".join(["trial,state,val_accuracy,fits,lr", *lines, "9,pruned,,3,0.2"]) + "\n"
+        )
+    assert "| gat | 70.0 | 60.0 | 3, 2 |" in block("searches", tmp_path)
+
+
 def test_a_ratio_is_judged_by_its_bound_and_its_aim():
     row = {"ratio": 1.2, "unit": "x", "target": 1.5, "aim": 1.0}
     assert measurement_blocks._ratio(row) == "1.20"
