@@ -134,34 +134,45 @@ def structural_features(results: Path) -> str:
 
 
 def scaling(results: Path) -> str:
-    """Time, memory and traffic of training in parts."""
-    runs = benchmark(results, "scaling")["runs"]
+    """Time, memory and traffic of one process and of two that share its graph."""
+    found = benchmark(results, "scaling")
     titles = {
-        "fused": "one process, fused operator",
-        "one process": "`--parallel graph`, 1 process",
-        "two processes": "`--parallel graph`, 2 processes",
-        "half as large": "`--parallel graph`, 1 process, half the graph",
+        "one process": "one process, two threads",
+        "two processes": "`--parallel graph`, two processes of one thread",
+        "two processes, bfloat16": "the same with `--halo-dtype bfloat16`",
     }
     lines = []
-    for name, run in runs.items():
+    for name, run in found["runs"].items():
         ranks = run["ranks"] or []
         lines.append(
             [
                 titles[name],
-                _each(f"{seconds:.2f}" for seconds in run["cpu_seconds_per_epoch"]),
                 f"{run['seconds_per_epoch']:.2f}",
+                _each(f"{seconds:.2f}" for seconds in run["cpu_seconds_per_epoch"]),
                 _each(str(rank["halo_nodes"]) for rank in ranks),
                 _each(f"{rank['peak_memory_bytes'] / 1e6:.0f}" for rank in ranks),
-                f"{max(rank['halo_bytes_per_step'] for rank in ranks) / 1e6:.1f}" if ranks else "",
+                f"{max(rank['halo_bytes_per_step'] for rank in ranks) / 1e6:.0f}" if ranks else "",
             ]
         )
-    work, shared = (
-        sum(runs["one process"]["cpu_seconds_per_epoch"]),
-        sum(runs["two processes"]["cpu_seconds_per_epoch"]),
-    )
-    efficiency = f"Two processes do the work of one with {100 * work / shared:.0f} % efficiency in CPU time."
-    head = ["", "CPU s per epoch", "s per epoch", "halo nodes", "peak memory, MB", "sent per step, MB"]
-    return f"{Table(head, lines).markdown()}\n\n{efficiency}\n"
+    head = ["", "s per epoch", "CPU s per epoch", "halo nodes", "peak memory, MB", "sent per step, MB"]
+    ratio = f"Two processes take {found['two_processes_to_one']:.2f} times as long as one."
+    return f"{Table(head, lines).markdown()}\n\n{ratio}\n"
+
+
+def weak(results: Path) -> str:
+    """Graphs that grow with the number of processes."""
+    lines = [
+        [
+            str(run["processes"]),
+            f"{run['nodes']:,}",
+            f"{sum(rank['halo_nodes'] for rank in run['ranks']) / run['nodes']:.2f}",
+            f"{run['cpu_microseconds_per_entry']:.2f}",
+            f"{100 * run['efficiency']:.0f} %",
+        ]
+        for run in benchmark(results, "scaling")["weak"]
+    ]
+    head = ["processes", "nodes", "halo nodes per node", "CPU µs per entry of A and epoch", "efficiency"]
+    return Table(head, lines, words=0).markdown() + "\n"
 
 
 def _each(texts: Any) -> str:

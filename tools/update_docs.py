@@ -47,6 +47,7 @@ BLOCKS: dict[str, Callable[[Path], str]] = {
             measurement_blocks.row_bandwidth,
             measurement_blocks.structural_features,
             measurement_blocks.scaling,
+            measurement_blocks.weak,
             measurement_blocks.halos,
             measurement_blocks.clusters,
             measurement_blocks.estimate,

@@ -31,7 +31,8 @@ def test_pages_agree_with_the_results(path):
 
 
 @pytest.mark.parametrize(
-    "name", ["structural_features", "speed", "tricks", "row_bandwidth", "scaling", "halos", "clusters", "estimate"]
+    "name",
+    ["structural_features", "speed", "tricks", "row_bandwidth", "scaling", "weak", "halos", "clusters", "estimate"],
 )
 def test_measurements_become_tables(name):
     table = update_docs.generated(f"<!-- generated: {name} -->", ROOT / "results")

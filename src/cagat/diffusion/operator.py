@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # Above so many bytes that a backward pass works with, heads are worked on in groups: about so many features of all
 # nodes and values of all entries. Rows of half the size, of which more stay in the cache, take no more time
 # (docs/performance.md).
-AT_ONCE = 3 * 2**30
+AT_ONCE = 3 * 2**29
 _LEVELS, _MATRICES = 11, 8
 
 # For evaluation by single products: above so many bytes of features, heads are worked on in groups.
