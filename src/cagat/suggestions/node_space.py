@@ -120,7 +120,7 @@ def _reduced(x: Tensor, seed: int) -> Tensor:
         return (x if x.layout is torch.strided else x.to_dense()).float()
     if x.shape[1] <= _NARROW:
         dense = (x if x.layout is torch.strided else x.to_dense()).double()
-        _, directions = torch.linalg.eigh(dense.T @ dense)
+        directions: Tensor = torch.linalg.eigh(dense.T @ dense).eigenvectors
         return (dense @ directions[:, -WIDTH:]).float()
     from sklearn.decomposition import TruncatedSVD
 
