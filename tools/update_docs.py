@@ -37,7 +37,7 @@ BLOCKS: dict[str, Callable[[Path], str]] = {
     "faults": lambda results: faults_table(list(read_fault_rows(results / "faults.json").values())),
     "commands": commands,
     **{name.replace("-", "_"): accuracy_blocks.experiment_block(make) for name, make in EXPERIMENTS.items()},
-    **{name: measurement_blocks.bench_block(name) for name in ("bench", "compare", "redesign")},
+    **{name: measurement_blocks.bench_block(name) for name in ("bench", "compare", "redesign", "waiting")},
     **{
         make.__name__: make
         for make in (

@@ -27,6 +27,7 @@ LargestComponent = Annotated[
     bool, typer.Option("--largest-component", help="Use only the largest connected component.")
 ]
 
+
 @app.command("list")
 def list_graphs(data_dir: DataDir = None) -> None:
     """List the graphs that can be loaded by name."""
