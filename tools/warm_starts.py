@@ -49,9 +49,10 @@ def measure(dataset: str, seed: int, data_dir: str | None) -> None:
                 continue
             labels = {node: names[graph.y[node]] for node in order[:many]}
             started = time.perf_counter()
+            start = start if start is not None and start.leads_to(labels) else None
             problem, trainer = fit(graph, labels, config, folds=False, start=start)
             if kind != "anew":
-                start = Start.of(labels, problem, trainer)
+                start = Start(labels, trainer.model.state_dict())
             if not judged:
                 continue
             seconds, logits = round(time.perf_counter() - started, 2), trainer.logits()

@@ -29,7 +29,7 @@ from cagat.training.trainer import EpochPlan, FullBatch, Trainer
 _logger = logging.getLogger(__name__)
 
 WARM_EPOCHS = 50
-"""Epochs of a fit from the last weights; tools/warm_starts.py compares them with fits anew."""
+"""Epochs of a fit from the last weights; tools/warm_starts.py compares it with one anew."""
 
 _CPU = torch.device("cpu")
 _NOBODY = Labelled(torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.int64))
@@ -63,20 +63,14 @@ class Estimated(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Where the next fit may begin: the labels that a model was fitted to, their classes, and its weights."""
+    """Where the next fit may begin: the labels that a model was fitted to, and its weights."""
 
     labels: Mapping[int, str]
-    classes: list[str]
     weights: dict[str, Tensor]
 
-    @classmethod
-    def of(cls, labels: Mapping[int, str], problem: Problem, trainer: Trainer) -> "Start":
-        """After a fit to these labels."""
-        return cls(dict(labels), problem.graph.class_names, trainer.model.state_dict())
-
-    def leads_to(self, labels: Mapping[int, str], problem: Problem) -> bool:
-        """Whether labels came to those, and none went or changed, which the weights would remember; nor a class."""
-        return self.classes == problem.graph.class_names and self.labels.items() <= labels.items()
+    def leads_to(self, labels: Mapping[int, str]) -> bool:
+        """Whether labels only came, of classes that are known: what went or changed the weights would remember."""
+        return self.labels.items() < labels.items() and set(self.labels.values()) == set(labels.values())
 
 
 class Abandoned(Exception):  # noqa: N818
@@ -105,16 +99,15 @@ def fit(
 ) -> tuple[Problem, Trainer]:
     """Fit a model to all labels: with folds as `cagat train` does, without them for a fixed number of epochs.
 
-    With a start that leads to these labels, fewer epochs do, in which predictions need no time to come to agree.
+    From a start that leads to these labels fewer epochs do, in which predictions need no time to come to agree.
     `check` is called after each epoch, and may raise.
     """
     problem = problem_of(graph, labels, config.seed, folds=folds)
-    weights = None if start is None or not start.leads_to(labels, problem) else start.weights
-    if weights is not None:
+    if start is not None:
         config = config.model_copy(update={"fixed_epochs": min(config.fixed_epochs, WARM_EPOCHS), "ramp": 0})
     trainer = make_trainer(config, problem, _CPU, World())
-    if weights is not None:
-        trainer.model.load_state_dict(weights)
+    if start is not None:
+        trainer.model.load_state_dict(start.weights)
     _run(trainer, check)
     return problem, trainer
 
@@ -166,7 +159,8 @@ class BackgroundFit:
     """A thread that fits a model to the latest labels, then estimates how right it is if nothing new comes in.
 
     A fit that was begun is ended, so that somebody who labels fast still sees models; labels that came in meanwhile
-    are fitted together. An estimate takes several fits and is abandoned for new labels.
+    are fitted together. Where it can, it begins at the last weights, which is quick. What follows is abandoned for new
+    labels: a fit anew, since on some graphs that is better, and the estimate, which takes several fits.
 
     Args:
         graph: The graph.
@@ -237,7 +231,9 @@ class BackgroundFit:
                 elif labels is not None:
                     self._fit(labels)
             except Abandoned:
-                pass
+                with self._condition:
+                    if self._wanted is None and not self._ended:  # For a job, after which it is done.
+                        self._wanted = labels
             except Exception as error:  # The page goes on without a model, and says why.
                 _logger.warning("The model could not be fitted: %s", error)
                 self._tell(f"The model could not be fitted: {error}")
@@ -251,11 +247,13 @@ class BackgroundFit:
             self._tell("Label nodes of two classes to get a first model.")
             return
         self._tell(f"Fitting a model to {len(labels)} labels ...")
-        problem, trainer = fit(self._graph, labels, self._config, folds=False, start=self._start, check=self._check_end)
-        self._start = Start.of(labels, problem, trainer)
-        self.fitted, known = fitted(problem, trainer), f"The model knows {len(labels)} labels."
-        self._tell(known)
-        self._after_fit(self.fitted)
+        known = f"The model knows {len(labels)} labels."
+        start = self._start if self._start is not None and self._start.leads_to(labels) else None
+        problem, trainer = self._fit_from(start, labels, self._check_end)
+        if start is not None:
+            self._tell(f"{known} Fitting it anew ...")
+            problem, trainer = self._fit_from(None, labels, self._check)
+        assert self.fitted is not None
         if folds_of(problem.part("train").classes, self._config.seed) is not None:
             self._tell(f"{known} Estimating how right it is ...")
         with torch.random.fork_rng(devices=[]):
@@ -272,6 +270,17 @@ class BackgroundFit:
             self._seen[len(labels)] = Seen(len(labels), problem.split.train.numpy(), right)
             self.gain = gain_of_more(len(labels), list(self._seen.values()))
         self._tell(known)
+
+    def _fit_from(
+        self, start: Start | None, labels: dict[int, str], check: Callable[[], None]
+    ) -> tuple[Problem, Trainer]:
+        """Fit a model and show what it says."""
+        problem, trainer = fit(self._graph, labels, self._config, folds=False, start=start, check=check)
+        self._start = Start(labels, trainer.model.state_dict())
+        self.fitted = fitted(problem, trainer)
+        self._on_change()
+        self._after_fit(self.fitted)
+        return problem, trainer
 
     def _check_end(self) -> None:
         if self._ended:
