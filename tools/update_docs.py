@@ -16,6 +16,7 @@ from pathlib import Path
 import accuracy_blocks
 import headline_blocks
 import measurement_blocks
+import warm_starts
 import where_context_helps
 from cagat.experiments.experiment import EXPERIMENTS
 from command_reference import commands
@@ -35,10 +36,11 @@ BLOCKS: dict[str, Callable[[Path], str]] = {
     "fit_times": accuracy_blocks.fit_times,
     "searches": accuracy_blocks.searches,
     "where_context_helps": where_context_helps.block,
+    "warm_starts": lambda results: warm_starts.table(results.parent / "benchmarks" / "results" / "warm_starts.jsonl"),
     "faults": lambda results: faults_table(list(read_fault_rows(results / "faults.json").values())),
     "commands": commands,
     **{name.replace("-", "_"): accuracy_blocks.experiment_block(make) for name, make in EXPERIMENTS.items()},
-    **{name: measurement_blocks.bench_block(name) for name in ("bench", "compare", "redesign")},
+    **{name: measurement_blocks.bench_block(name) for name in ("bench", "compare", "redesign", "waiting")},
     **{
         make.__name__: make
         for make in (

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from cagat.configs import card
 from cagat.errors import ConfigError, nearest
 
-GRAPH, MODEL, CAGAT = "Graph", "Model", "CaGAT"
+GRAPH, TABLES, MODEL, CAGAT = "Graph", "Tables", "Model", "CaGAT"
 TRAINING, SCALE, RUN = "Training", "Large graphs", "Run"
 
 FeatureNorm = Literal["l1", "l2", "binary", "none"]
@@ -59,15 +59,6 @@ class TrainConfig(BaseModel):
     data_dir: str | None = _setting(
         GRAPH, "Directory of published graphs; by default $CAGAT_DATA, or your cache directory."
     )
-    source: str | None = _setting(
-        GRAPH, "Column of the edges table with one end of each edge; by default common names."
-    )
-    target: str | None = _setting(GRAPH, "Column of the edges table with the other end; by default common names.")
-    node: str | None = _setting(GRAPH, "Column with the names of nodes; by default `node`, `node_id` or `id`.")
-    label: str | None = _setting(GRAPH, "Column with the labels; by default `label`, `class`, `target` or `y`.")
-    columns: str | None = _setting(
-        GRAPH, "A YAML file with the types of feature columns; by default the graph's `columns.yaml`."
-    )
     feature_norm: FeatureNorm | None = _by_preset(GRAPH, "How to scale each node's features.")
     protocol: Literal["all", "split"] | None = _setting(
         GRAPH,
@@ -87,6 +78,16 @@ class TrainConfig(BaseModel):
         GRAPH, "Share of each class for validation, instead of a number.", low=0, high=1
     )
     seed: int = _setting(GRAPH, "Seed of the split and of the initial weights.", 0, 0, 2**32 - 1)
+
+    source: str | None = _setting(
+        TABLES, "Column of the edges table with one end of each edge; by default common names."
+    )
+    target: str | None = _setting(TABLES, "Column of the edges table with the other end; by default common names.")
+    node: str | None = _setting(TABLES, "Column with the names of nodes; by default `node`, `node_id` or `id`.")
+    label: str | None = _setting(TABLES, "Column with the labels; by default `label`, `class`, `target` or `y`.")
+    columns: str | None = _setting(
+        TABLES, "A YAML file with the types of feature columns; by default the graph's `columns.yaml`."
+    )
 
     model: str = _setting(MODEL, "The model; see `cagat models`.", "cagat")
     preset: str | None = _setting(
@@ -355,6 +356,9 @@ def _declared(name: str) -> Setting:
 
 SETTINGS: dict[str, Setting] = {name: _declared(name) for name in TrainConfig.model_fields}
 """Every setting by name, in the order of :class:`TrainConfig`."""
+
+READING = tuple(name for name, setting in SETTINGS.items() if setting.group == TABLES)
+"""The settings that say how the tables of a graph are read."""
 
 
 def checked(name: str, value: Any, owner: str = "") -> Any:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from cagat import data
 from cagat.cli import main
 from cagat.experiments.choices import MULTIPLES, ChosenJob, cached_space, fit_on
 from cagat.experiments.experiment import Row, suggest
@@ -105,3 +106,22 @@ def test_the_command_writes_its_table_and_a_picture(tmp_path, monkeypatch, capsy
     text = (tmp_path / "suggest.md").read_text()
     assert "from seed 100 on" in text
     assert f"{GRAPH}, 6 labels" in text, "in all, not per class"
+
+
+@pytest.mark.parametrize(
+    ("labelled", "labels", "message"),
+    [(100, 1, "20 of 120 nodes have no label"), (120, 40, "of 120 nodes 120 would be chosen")],
+)
+def test_a_graph_that_strategies_cannot_be_compared_on_is_refused_at_once(
+    tmp_path, monkeypatch, capsys, labelled, labels, message
+):
+    graph = data.load(GRAPH)
+    graph.y[labelled:] = -1
+    data.save(graph, tmp_path / "mine.npz")
+    words = ["reproduce", "suggest", "--datasets", tmp_path / "mine.npz", "--labels", labels, "--out", tmp_path / "out"]
+    monkeypatch.setattr(sys, "argv", ["cagat", *map(str, words)])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 1
+    assert f"mine: {message}" in capsys.readouterr().err.replace(" with --labels 40", "")
+    assert not (tmp_path / "out").exists()

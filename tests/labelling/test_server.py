@@ -64,6 +64,8 @@ def test_requests_that_are_refused(served):
     assert served.ask("state", headers={"sec-fetch-site": "cross-site"})[0] == 403
     assert served.ask("label")[0] == 405
     assert served.ask("label", b"x" * (LARGEST_BODY + 1))[0] == 413
+    assert served.ask(f"search?q={'x' * 5 * LARGEST_BODY}")[0] == 431
+    assert served.ask("state", headers={"x-long": "x" * 5 * LARGEST_BODY})[0] == 431
     for wrong in (b"{", b"\xff", b"[1]", b"[" * 10_000, b'{"node": 1e999}'):
         assert served.ask("label", wrong)[0] == 400, wrong
     for wrong in ({}, {"node": "a"}, {"node": True}, {"node": -1, "label": "a"}, {"node": 10**30, "label": "a"}):
@@ -118,6 +120,28 @@ def test_events_tell_of_changes(served):
     versions.append(json.loads(reply.readline().decode().removeprefix("data: "))["version"])
     assert versions[1] > versions[0]
     connection.close()
+
+
+def test_of_two_windows_the_second_looks_on(served, wait_for):
+    place, name = urlsplit(served.server.address), served.session.store.classes[0]
+
+    def open_window(name):
+        connection = http.client.HTTPConnection(place.hostname, place.port, timeout=30)
+        connection.request("GET", f"{place.path}events?window={name}")
+        assert connection.getresponse().readline()
+        return connection
+
+    first, second = open_window("one"), open_window("two")
+    assert served.answer("state?window=one")["readOnly"] == ""
+    assert "another window" in served.answer("state?window=two")["readOnly"]
+    status, text, _ = served.ask("label", {"node": 0, "label": name, "window": "two"})
+    assert (status, "another window" in text) == (409, True)
+    assert served.answer("label", {"node": 0, "label": name, "window": "one"})["state"]["labelled"] == 1
+    first.close()
+    wait_for(lambda: served.answer("state?window=two")["readOnly"] == "", 20)
+    assert served.answer("label", {"node": 1, "label": name, "window": "two"})["state"]["labelled"] == 2
+    second.close()
+    wait_for(lambda: served.ask("undo", {})[0] == 200, 20)
 
 
 def test_a_second_process_is_read_only_and_says_why(served, start):

@@ -3,7 +3,7 @@ import csv
 import numpy as np
 import pytest
 
-from cagat.labelling.fitting import BackgroundFit
+from cagat.labelling.fitting import BackgroundFit, Start, fit, fitted
 from cagat.labelling.open_graph import open_graph
 from cagat.labelling.results import write_results
 from cagat.labelling.session import AHEAD, Session
@@ -101,6 +101,37 @@ def test_a_class_that_comes_later_and_one_that_goes(session, wait_for):
     assert {one["class"] for one in session.node(5)["guess"]} == {"other", session.store.classes[0]}
     session.undo()
     assert settled(session, wait_for)["model"] is None
+
+
+def test_a_fit_begins_where_the_last_ended_unless_a_label_or_a_class_went(opened):
+    labels = {0: "a", 1: "b", 2: "a"}
+    _, trainer = fit(opened.graph, labels, opened.config, folds=False)
+    start = Start(labels, trainer.model.state_dict())
+    # Without a step the weights are those that a fit begins with.
+    config = opened.config.model_copy(update={"lr": 0.0})
+    _, found = fit(opened.graph, {**labels, 5: "b"}, config, folds=False, start=start)
+    assert all(found.model.state_dict()[name].equal(one) for name, one in start.weights.items())
+    assert start.leads_to({**labels, 5: "b"})
+    assert not start.leads_to({0: "a", 1: "b", 5: "b"})
+    assert not start.leads_to({**labels, 2: "b"})
+    assert not start.leads_to({**labels, 5: "c"})
+
+
+def test_the_model_that_stays_was_fitted_anew(opened, wait_for):
+    background = BackgroundFit(opened.graph, opened.config)
+    labels = {0: "a", 1: "b"}
+    background.ask(labels)
+    wait_for(lambda: not background.busy)
+    seen = []
+    background._after_fit = lambda found: seen.append(found.probabilities)
+    background.ask({**labels, 2: "a"})
+    wait_for(lambda: not background.busy)
+    background.close()
+    quick, anew = seen
+    assert not np.array_equal(quick, anew)
+    expected = fitted(*fit(opened.graph, {**labels, 2: "a"}, opened.config, folds=False))
+    assert np.array_equal(background.fitted.probabilities, anew)
+    assert anew == pytest.approx(expected.probabilities, abs=1e-6)
 
 
 def test_a_fit_that_fails_is_told_and_the_next_one_works(opened, wait_for):

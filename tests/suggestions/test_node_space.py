@@ -29,10 +29,11 @@ def test_an_edge_weighs_as_much_as_it_says():
     assert space.smoothed(1) == pytest.approx(np.array([[0.25, 0.75], [0.75, 0.25]]))
 
 
-def test_wide_features_are_reduced_and_keep_their_inner_products():
+@pytest.mark.parametrize("width", [300, 1100])
+def test_wide_features_are_reduced_and_keep_their_inner_products(width):
     random = np.random.RandomState(0)
     # Rows in a space of 20 dimensions: nothing is lost.
-    rows = random.rand(200, 20) @ random.rand(20, 300)
+    rows = random.rand(200, 20) @ random.rand(20, width)
     x = torch.tensor(rows, dtype=torch.float32)
     edges = torch.empty(2, 0, dtype=torch.long)
     dense = NodeSpace(x, edges).features

@@ -18,6 +18,9 @@ def bench(
     compare: Annotated[
         bool, typer.Option("--compare", help="Also measure GATv2, APPNP and other alternatives.")
     ] = False,
+    waiting: Annotated[
+        bool, typer.Option("--waiting", help="Measure only how long people wait for `cagat suggest` and `cagat label`.")
+    ] = False,
     repeats: Annotated[int, typer.Option(min=2, help="Maximum number of measurements per side.")] = 30,
     dgl: Annotated[Path | None, typer.Option(help="With --compare: the Python of an environment that has DGL.")] = None,
     against: Annotated[Path | None, typer.Option(help="Compare only the layer, with that of another checkout.")] = None,
@@ -37,7 +40,7 @@ def bench(
     from cagat.experiments.bench.in_turns import commit_of, measure_against
     from cagat.experiments.bench.measurement import facts
 
-    switches = [f"--{name}" for name, is_on in (("quick", quick), ("compare", compare)) if is_on]
+    switches = [f"--{name}" for name, is_on in (("quick", quick), ("compare", compare), ("waiting", waiting)) if is_on]
     if against is not None:
         switches.append(f"--against {against}")
     run = facts(" ".join(["cagat bench", *switches, f"--repeats {repeats}"]))
@@ -45,7 +48,14 @@ def bench(
     rows: list[Measurement] = []
     left_out: list[str] = []
     with console.status("Measuring") as status:
-        measured = measure(quick=quick, compare=compare, repeats=repeats, dgl_python=dgl, left_out=left_out.append)
+        measured = measure(
+            quick=quick,
+            compare=compare,
+            waiting=waiting,
+            repeats=repeats,
+            dgl_python=dgl,
+            left_out=left_out.append,
+        )
         if against is not None:
             run["commit"], measured = commit_of(), measure_against(against, (1, 2), repeats)
         for row in measured:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cagat.cli.flags import with_settings
 from cagat.cli.output import progress, show_messages
 from cagat.errors import DatasetError
-from cagat.settings import SETTINGS
+from cagat.settings import READING
 
 if TYPE_CHECKING:
     from cagat.data.published import Progress
@@ -25,19 +26,6 @@ Directed = Annotated[bool, typer.Option("--directed", help="Keep the direction o
 LargestComponent = Annotated[
     bool, typer.Option("--largest-component", help="Use only the largest connected component.")
 ]
-Source = Annotated[str | None, typer.Option(help=SETTINGS["source"].text)]
-Target = Annotated[str | None, typer.Option(help=SETTINGS["target"].text)]
-Node = Annotated[str | None, typer.Option(help=SETTINGS["node"].text)]
-Label = Annotated[str | None, typer.Option(help=SETTINGS["label"].text)]
-ColumnsFile = Annotated[Path | None, typer.Option(help=SETTINGS["columns"].text)]
-
-
-def reading(
-    source: str | None, target: str | None, node: str | None, label: str | None, columns: Path | None
-) -> dict[str, str]:
-    """What was said of how tables are read, as settings."""
-    given = {"source": source, "target": target, "node": node, "label": label, "columns": columns}
-    return {name: str(value) for name, value in given.items() if value is not None}
 
 
 @app.command("list")
@@ -68,17 +56,14 @@ def list_graphs(data_dir: DataDir = None) -> None:
 
 
 @app.command()
+@with_settings(READING)
 def info(
     name: Annotated[str, typer.Argument(help="A name from `cagat data list`, or a path.")],
     data_dir: DataDir = None,
     directed: Directed = False,
     largest_component: LargestComponent = False,
-    source: Source = None,
-    target: Target = None,
-    node: Node = None,
-    label: Label = None,
-    columns: ColumnsFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    **flags: str,
 ) -> None:
     """Show a graph: its size, classes and source, and how each column of a table is encoded."""
     show_messages()
@@ -91,8 +76,8 @@ def info(
             sparse=True,
             directed=directed or None,
             largest_component=largest_component or None,
-            names={"source": source, "target": target, "node": node, "label": label},
-            columns=columns,
+            columns=flags.pop("columns", None),
+            names=flags,
             progress=show,
         )
     summary = summarize(data)
@@ -131,6 +116,7 @@ def fetch(
 
 
 @app.command()
+@with_settings(READING)
 def convert(
     out: Annotated[Path, typer.Argument(help="Output file: .npz or .safetensors.")],
     edges: Annotated[Path, typer.Option(help="Table of edges: source, target and optionally weight, ...")],
@@ -141,11 +127,7 @@ def convert(
     splits: Annotated[Path | None, typer.Option(help="Table of splits: node and split (train, val or test).")] = None,
     directed: Directed = False,
     largest_component: LargestComponent = False,
-    source: Source = None,
-    target: Target = None,
-    node: Node = None,
-    label: Label = None,
-    columns: ColumnsFile = None,
+    **flags: str,
 ) -> None:
     """Convert the tables of a graph (CSV, TSV or Parquet) to one file that loads fast."""
     show_messages()
@@ -159,8 +141,8 @@ def convert(
         splits,
         directed=directed,
         largest_component=largest_component,
-        names={"source": source, "target": target, "node": node, "label": label},
-        columns=columns,
+        columns=flags.pop("columns", None),
+        names=flags,
     )
     count = graph.edge_index.shape[1] // (1 if directed else 2)
     labelled = int((graph.labels >= 0).sum())

@@ -5,11 +5,14 @@ from typing import Annotated
 
 import typer
 
-from cagat.cli.data import ColumnsFile, DataDir, Label, Node, Source, Target, reading
+from cagat.cli.data import DataDir
+from cagat.cli.flags import with_settings
 from cagat.cli.output import show_messages
 from cagat.errors import CagatError
+from cagat.settings import READING
 
 
+@with_settings(READING)
 def label(
     graph: Annotated[str, typer.Argument(metavar="GRAPH", help="A name from `cagat data list`, or a path.")],
     classes: Annotated[str | None, typer.Option(help="Class names, separated by commas; add more on the page.")] = None,
@@ -25,11 +28,7 @@ def label(
         bool, typer.Option("--finish", help="Write predictions and a report from the labels so far, and exit.")
     ] = False,
     data_dir: DataDir = None,
-    source: Source = None,
-    target: Target = None,
-    node: Node = None,
-    label: Label = None,
-    columns: ColumnsFile = None,
+    **flags: str,
 ) -> None:
     """Label a graph in your browser: cagat suggests nodes, and a model learns as you go.
 
@@ -48,9 +47,8 @@ def label(
     from cagat.labelling.session import Session
 
     names = [] if classes is None else [name for name in classes.split(",") if name.strip()]
-    options = reading(source, target, node, label, columns)
     place = None if data_dir is None else str(data_dir)
-    opened = open_graph(graph, classes=names, labels=labels, data_dir=place, reading=options)
+    opened = open_graph(graph, classes=names, labels=labels, data_dir=place, reading=flags)
     store, nodes = opened.store, opened.graph.node_names
     if finish:
         files = write_results(opened.graph, store.numbered(nodes), opened.config, opened.directory, opened.command)

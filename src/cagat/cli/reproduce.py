@@ -68,8 +68,7 @@ def reproduce(
     parts = [experiment for experiment in parts if experiment.rows]
     place = None if data_dir is None else str(data_dir)
     for experiment in parts:
-        if not experiment.chooses:  # What is chosen may be of any class.
-            require_drawable_splits(experiment, place)
+        require_drawable_splits(experiment, place)
     for experiment in parts:
         _reproduce(experiment, out, jobs, place, deterministic)
 

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cagat.cli.data import ColumnsFile, DataDir, Label, Node, Source, Target, reading
+from cagat.cli.data import DataDir
+from cagat.cli.flags import with_settings
 from cagat.cli.output import show_messages
 from cagat.errors import ConfigError
-from cagat.settings import TrainConfig
+from cagat.settings import READING, TrainConfig
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -18,6 +19,7 @@ NAMES = ("coverage", "random", "pagerank", "featprop", "age", "grain")
 SHOWN = 10
 
 
+@with_settings(READING)
 def suggest(
     graph: Annotated[str, typer.Argument(metavar="GRAPH", help="A name from `cagat data list`, or a path.")],
     budget: Annotated[int, typer.Option(min=1, help="Number of nodes to suggest.")],
@@ -31,12 +33,8 @@ def suggest(
         typer.Option(help="Output file: .csv or .parquet (default: suggestions.csv; none with --json)."),
     ] = None,
     data_dir: DataDir = None,
-    source: Source = None,
-    target: Target = None,
-    node: Node = None,
-    label: Label = None,
-    columns: ColumnsFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    **flags: str,
 ) -> None:
     """Suggest which nodes to label next, most useful first.
 
@@ -55,10 +53,10 @@ def suggest(
         require_suffix(out, TABLE_FILES)
     place = None if data_dir is None else str(data_dir)
     given: str | Data = graph
-    if names := reading(source, target, node, label, columns):
+    if flags:
         if run is not None:
-            raise ConfigError(f"--{next(iter(names))}: the run already says how its tables are read. Leave it out.")
-        given = load_graph(graph, place, TrainConfig.from_values({"dataset": graph, **names}))
+            raise ConfigError(f"--{next(iter(flags))}: the run already says how its tables are read. Leave it out.")
+        given = load_graph(graph, place, TrainConfig.from_values({"dataset": graph, **flags}))
     found = find(given, budget, strategy=strategy, seed=seed, run=run, data_dir=place)
     table = suggestions_table(found)
     if out is not None:

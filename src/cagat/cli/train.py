@@ -1,46 +1,21 @@
 """`cagat train`: from a graph to a run directory."""
 
-from collections.abc import Callable
 from datetime import datetime
-from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from cagat.cli.flags import with_settings
 from cagat.cli.output import show_messages
-from cagat.settings import RUN, SETTINGS, Setting, TrainConfig, can_name_a_file
-
-
-def _flag(setting: Setting) -> Parameter:
-    """The parameter of the command that sets a setting."""
-    name = setting.name.replace("_", "-")
-    has_default = setting.default is not None and setting.default is not False
-    option = typer.Option(
-        f"--{name}/--no-{name}" if setting.kind is bool else f"--{name}",
-        help=f"{setting.text[:-1]} (default: {setting.default})." if has_default else setting.text,
-        rich_help_panel=setting.group,
-        metavar="|".join(setting.choices) or None,
-        show_default=False,
-    )
-    return Parameter(
-        setting.name, Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[setting.kind | None, option]
-    )
-
-
-def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """Let typer see a flag for every setting in place of the command's ``**flags``."""
-    *own, _ = signature(command).parameters.values()
-    parameters = [*map(_flag, SETTINGS.values()), *(one.replace(kind=Parameter.KEYWORD_ONLY) for one in own)]
-    vars(command)["__signature__"] = Signature(parameters)
-    return command
+from cagat.settings import RUN, SETTINGS, TrainConfig, can_name_a_file
 
 
 def _option(text: str, *names: str, metavar: str | None = None) -> Any:
     return typer.Option(*names, help=text, rich_help_panel=RUN, metavar=metavar, show_default=False)
 
 
-@_with_settings
+@with_settings(SETTINGS)
 def train(
     out: Annotated[Path | None, _option("Run directory (default: runs/DATE-DATASET-MODEL-SEED).")] = None,
     config: Annotated[Path | None, _option("Read settings from a YAML file; flags win.")] = None,
@@ -62,7 +37,6 @@ def train(
     Ctrl-C stops after the current epoch; `cagat train --resume DIR` continues, also after a crash. Exit codes: 0 done,
     1 bad input or not enough resources, 2 wrong usage, 3 the loss is not finite, 130 interrupted.
     """
-    flags = {key: value for key, value in flags.items() if value is not None}
     from cagat.cli.training_display import follow_quietly, run_and_show
     from cagat.distributed import World
     from cagat.training.compute import keep_freed_memory

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cagat.cli.flags import with_settings
 from cagat.cli.output import progress, show_messages
 from cagat.cli.reproduce import MOST_JOBS
-from cagat.settings import SETTINGS
+from cagat.settings import READING, SETTINGS
 
 if TYPE_CHECKING:
     from cagat.experiments.tuning import Search
@@ -20,6 +21,7 @@ def _setting(name: str, text: str | None = None) -> Any:
     return typer.Option(min=setting.low, max=setting.high, help=text or setting.text)
 
 
+@with_settings((*READING, "class_weight"))
 def tune(
     out: Annotated[Path, typer.Option(help="Directory of the search; an existing search continues.")],
     model: Annotated[str, _setting("model")] = "cagat",
@@ -48,12 +50,7 @@ def tune(
         Path | None, typer.Option(help="Try nothing new: judge the best --trials of an earlier search again.")
     ] = None,
     data_dir: Annotated[str | None, _setting("data_dir")] = None,
-    source: Annotated[str | None, _setting("source")] = None,
-    target: Annotated[str | None, _setting("target")] = None,
-    node: Annotated[str | None, _setting("node")] = None,
-    label: Annotated[str | None, _setting("label")] = None,
-    columns: Annotated[str | None, _setting("columns")] = None,
-    class_weight: Annotated[str | None, _setting("class_weight")] = None,
+    **flags: str,
 ) -> None:
     """Search for the configuration with the best mean validation accuracy.
 
@@ -72,10 +69,8 @@ def tune(
     from cagat.experiments.tuning import Search, TuneOptions
     from cagat.training.run_directory import directory_lock
 
-    # A search may go on from another directory.
-    columns = None if columns is None else str(Path(columns).absolute())
-    given = {"source": source, "target": target, "node": node, "label": label, "columns": columns}
-    given["class_weight"] = class_weight
+    if "columns" in flags:  # A search may go on from another directory.
+        flags["columns"] = str(Path(flags["columns"]).absolute())
     options = TuneOptions(
         out=out,
         model=model,
@@ -92,7 +87,7 @@ def tune(
         space=space,
         finalists=finalists,
         data_dir=data_dir,
-        given={key: value for key, value in given.items() if value is not None},
+        given=flags,
     )
     # Before anything is written: whether all graphs can be loaded and have enough labelled nodes.
     for sentence in options.nodes_used():

@@ -8,7 +8,9 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from cagat.data.loading import graph_name
 from cagat.data.splits import Split
+from cagat.errors import DatasetError
 from cagat.experiments.jobs import Fitted, Job, Task, cached_graph, fit_task
 from cagat.suggestions.node_space import NodeSpace
 from cagat.suggestions.suggest import LIKES_A_MODEL, suggest_in
@@ -32,6 +34,21 @@ class ChosenJob(Job):
     def asked(self) -> dict[str, Any]:
         """See :attr:`Job.asked`; the strategy is part of it."""
         return {**Job.asked.func(self), "strategy": self.strategy}  # type: ignore[attr-defined]
+
+    def require_drawable_split(self, data_dir: str | None) -> None:
+        """See :meth:`Job.require_drawable_split`; what is chosen may be any node, and must have a label to learn."""
+        graph, name = cached_graph(self.task.dataset, data_dir, ()), graph_name(self.task.dataset)
+        unknown, wanted = int((graph.y < 0).sum()), (self.task.labels or 1) * len(graph.class_names)
+        if unknown:
+            raise DatasetError(
+                f"{name}: {unknown} of {graph.num_nodes} nodes have no label, and a strategy may choose any of them. "
+                "Give a graph in which every node has a label."
+            )
+        if wanted >= graph.num_nodes:
+            raise DatasetError(
+                f"{name} with --labels {self.task.labels}: of {graph.num_nodes} nodes {wanted} would be chosen, and "
+                "none left to test on. Ask for fewer labels per class."
+            )
 
     def fit(self, data_dir: str | None) -> Fitted:
         """See :meth:`Job.fit`."""

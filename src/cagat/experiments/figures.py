@@ -81,11 +81,14 @@ def _draw_means(figure: Any, experiment: Experiment, cells: list[TableCell]) -> 
                 tint = BLUE if cell.row.method == "cagat" else GREY
                 axes.errorbar([cell.mean], [rows.index(cell.row)], xerr=[cell.half], color=tint, marker="o", capsize=3)
         axes.set(title=f"{place[0]}, {place[1]} labels", xlabel="test accuracy, % (95 % interval)")
-        # Intervals over two or three splits reach beyond what accuracies can be.
-        low, high = axes.get_xlim()
-        axes.set_xlim(max(low, 0), min(high, 100))
+        axes.set_xlim(_possible(axes.get_xlim()))
     panels[0].set_yticks(range(len(rows)), ["\n".join(name) for name in lines])
     panels[0].set_ylim(len(rows) - 0.5, -0.5)
+
+
+def _possible(limits: tuple[float, float]) -> tuple[float, float]:
+    """Limits of an axis without what no accuracy can be; intervals over two or three splits reach beyond."""
+    return max(limits[0], 0), min(limits[1], 100)
 
 
 def _draw_losses(figure: Any, experiment: Experiment, store: JobStore) -> None:
@@ -138,6 +141,7 @@ def _draw_choices(figure: Any, experiment: Experiment, cells: list[TableCell]) -
                 name = row.strategy if row.method == "cagat" else f"{row.strategy}, {row.method}"
                 _draw_intervals(axes, [str(cell.labelled) for cell in points], points, colour, str(name))
             axes.set(title=f"{dataset}, CaGAT" if rows == above else dataset, xlabel="labels in all")
+            axes.set_ylim(_possible(axes.get_ylim()))
         line[0].set(ylabel="test accuracy, % (with 95 % intervals)")
         line[-1].legend(frameon=False)
 

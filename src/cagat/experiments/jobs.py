@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from cagat.data.columns import ROLES
 from cagat.data.loading import graph_name, is_name
 from cagat.data.splits import Split
 from cagat.errors import CagatError, DatasetError
@@ -25,16 +24,13 @@ from cagat.experiments.records import Records, digest
 from cagat.experiments.search_splits import paper_split, search_split
 from cagat.files import disk_errors
 from cagat.models import Labelled, NodeClassifier, card
-from cagat.settings import CONSISTENT
+from cagat.settings import CONSISTENT, READING
 from cagat.training import DivergedError, FitResult, TrainConfig, fit
 from cagat.training.calibration import expected_calibration_error, fit_temperature, predicted_shares
 from cagat.training.compute import computing
 from cagat.training.objective import ALIGNMENT
 from cagat.training.problem import class_weight, fresh_model, graph_digest, load_graph
 from cagat.training.trainer import accuracy_of
-
-READING = (*ROLES, "columns")
-"""The settings that say how the tables of a graph are read."""
 
 _HISTORY = ("loss", "val_loss_by_epoch")
 

@@ -18,13 +18,13 @@ from torch_geometric.data import Data
 from cagat import configs
 from cagat.data.loading import is_name
 from cagat.errors import CagatError, ConfigError, DatasetError, nearest
-from cagat.experiments.jobs import READING, Task, cached_graph, reading, validation_scores
+from cagat.experiments.jobs import Task, cached_graph, reading, validation_scores
 from cagat.experiments.records import Records, digest
 from cagat.experiments.search_splits import labels_and_split, nodes_used
 from cagat.experiments.workers import result_of, worker_pool
 from cagat.files import atomic_write, read_bounded
 from cagat.models import card
-from cagat.settings import SETTINGS, TRAINING, checked
+from cagat.settings import READING, SETTINGS, TRAINING, checked
 from cagat.training import DivergedError, TrainConfig
 from cagat.training.config_file import read_config
 from cagat.training.problem import DEFAULT_LABELS, graph_digest

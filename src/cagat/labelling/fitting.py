@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from cagat.data.splits import Split
 from cagat.data.tables import sorted_names
 from cagat.distributed import World
+from cagat.labelling.gain import Gain, Seen, gain_of_more
 from cagat.models import Labelled
 from cagat.settings import TrainConfig
 from cagat.training.calibration import fit_temperature, predicted_shares
@@ -21,10 +22,14 @@ from cagat.training.cross_fit import FOLDS, folds_of
 from cagat.training.estimate import Estimate, Judged, temperature_of
 from cagat.training.evidence import Evidence, find_evidence
 from cagat.training.make_trainer import make_trainer
+from cagat.training.objective import Objective
 from cagat.training.problem import Problem, class_weight, new_model
 from cagat.training.trainer import EpochPlan, FullBatch, Trainer
 
 _logger = logging.getLogger(__name__)
+
+WARM_EPOCHS = 50
+"""Epochs of a fit from the last weights; tools/warm_starts.py compares it with one anew."""
 
 _CPU = torch.device("cpu")
 _NOBODY = Labelled(torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.int64))
@@ -57,6 +62,17 @@ class Estimated(NamedTuple):
     high: float
 
 
+class Start(NamedTuple):
+    """Where the next fit may begin: the labels that a model was fitted to, and its weights."""
+
+    labels: Mapping[int, str]
+    weights: dict[str, Tensor]
+
+    def leads_to(self, labels: Mapping[int, str]) -> bool:
+        """Whether labels only came, of classes that are known: what went or changed the weights would remember."""
+        return self.labels.items() < labels.items() and set(self.labels.values()) == set(labels.values())
+
+
 class Abandoned(Exception):  # noqa: N818
     """Something more important came up."""
 
@@ -78,14 +94,20 @@ def fit(
     config: TrainConfig,
     *,
     folds: bool,
+    start: Start | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> tuple[Problem, Trainer]:
     """Fit a model to all labels: with folds as `cagat train` does, without them for a fixed number of epochs.
 
+    From a start that leads to these labels fewer epochs do, in which predictions need no time to come to agree.
     `check` is called after each epoch, and may raise.
     """
     problem = problem_of(graph, labels, config.seed, folds=folds)
+    if start is not None:
+        config = config.model_copy(update={"fixed_epochs": min(config.fixed_epochs, WARM_EPOCHS), "ramp": 0})
     trainer = make_trainer(config, problem, _CPU, World())
+    if start is not None:
+        trainer.model.load_state_dict(start.weights)
     _run(trainer, check)
     return problem, trainer
 
@@ -103,7 +125,7 @@ def _probabilities(logits: Tensor, temperature: float = 1.0) -> NDArray[np.float
 
 
 def out_of_fold(problem: Problem, trainer: Trainer, config: TrainConfig, check: Callable[[], None]) -> Judged | None:
-    """The logits of all labelled nodes, each by a model that was fitted like this one without its fold.
+    """The logits of all labelled nodes, each by a model that was fitted anew without its fold.
 
     Nothing if there are too few labels for folds. `check` is as in :func:`fit`.
     """
@@ -111,11 +133,13 @@ def out_of_fold(problem: Problem, trainer: Trainer, config: TrainConfig, check: 
     folds = folds_of(train.classes, config.seed)
     if folds is None:
         return None
-    options, logits = config.fit_options(), torch.empty(len(train.nodes), len(problem.graph.class_names))
+    options = config.fit_options()
+    objective = Objective.of(options, train, int(problem.graph.num_nodes))
+    logits = torch.empty(len(train.nodes), len(problem.graph.class_names))
     for number in range(FOLDS):
         held = folds == number
         model, seen = new_model(config, problem.graph, _CPU), train.some(~held)
-        plan: EpochPlan = FullBatch(model, trainer.plan.inputs, seen, _NOBODY, trainer.plan.objective)
+        plan: EpochPlan = FullBatch(model, trainer.plan.inputs, seen, _NOBODY, objective)
         other = Trainer(plan, options)
         _run(other, check)
         found = other.logits()
@@ -135,7 +159,8 @@ class BackgroundFit:
     """A thread that fits a model to the latest labels, then estimates how right it is if nothing new comes in.
 
     A fit that was begun is ended, so that somebody who labels fast still sees models; labels that came in meanwhile
-    are fitted together. An estimate takes several fits and is abandoned for new labels.
+    are fitted together. Where it can, it begins at the last weights, which is quick. What follows is abandoned for new
+    labels: a fit anew, since on some graphs that is better, and the estimate, which takes several fits.
 
     Args:
         graph: The graph.
@@ -146,6 +171,7 @@ class BackgroundFit:
     Attributes:
         fitted: What the last model says.
         curve: What was estimated, in order.
+        gain: What a few more labels gain, if that can be said.
         status: What goes on, as a sentence.
     """
 
@@ -159,6 +185,9 @@ class BackgroundFit:
         self._graph, self._config, self._on_change, self._after_fit = graph, config, on_change, after_fit
         self.fitted: Fitted | None = None
         self.curve: list[Estimated] = []
+        self.gain: Gain | None = None
+        self._seen: dict[int, Seen] = {}
+        self._start: Start | None = None
         self.status, self.busy = "", False
         self._condition = threading.Condition()
         self._wanted: dict[int, str] | None = None
@@ -202,7 +231,9 @@ class BackgroundFit:
                 elif labels is not None:
                     self._fit(labels)
             except Abandoned:
-                pass
+                with self._condition:
+                    if self._wanted is None and not self._ended:  # For a job, after which it is done.
+                        self._wanted = labels
             except Exception as error:  # The page goes on without a model, and says why.
                 _logger.warning("The model could not be fitted: %s", error)
                 self._tell(f"The model could not be fitted: {error}")
@@ -216,10 +247,13 @@ class BackgroundFit:
             self._tell("Label nodes of two classes to get a first model.")
             return
         self._tell(f"Fitting a model to {len(labels)} labels ...")
-        problem, trainer = fit(self._graph, labels, self._config, folds=False, check=self._check_end)
-        self.fitted, known = fitted(problem, trainer), f"The model knows {len(labels)} labels."
-        self._tell(known)
-        self._after_fit(self.fitted)
+        known = f"The model knows {len(labels)} labels."
+        start = self._start if self._start is not None and self._start.leads_to(labels) else None
+        problem, trainer = self._fit_from(start, labels, self._check_end)
+        if start is not None:
+            self._tell(f"{known} Fitting it anew ...")
+            problem, trainer = self._fit_from(None, labels, self._check)
+        assert self.fitted is not None
         if folds_of(problem.part("train").classes, self._config.seed) is not None:
             self._tell(f"{known} Estimating how right it is ...")
         with torch.random.fork_rng(devices=[]):
@@ -232,7 +266,21 @@ class BackgroundFit:
             found = Estimate.of(judged)
             kept = [one for one in self.curve if one.labels != len(labels)]
             self.curve = [*kept, Estimated(len(labels), found.accuracy, found.low, found.high)]
+            right = (judged.logits.argmax(dim=1) == judged.classes).numpy()
+            self._seen[len(labels)] = Seen(len(labels), problem.split.train.numpy(), right)
+            self.gain = gain_of_more(len(labels), list(self._seen.values()))
         self._tell(known)
+
+    def _fit_from(
+        self, start: Start | None, labels: dict[int, str], check: Callable[[], None]
+    ) -> tuple[Problem, Trainer]:
+        """Fit a model and show what it says."""
+        problem, trainer = fit(self._graph, labels, self._config, folds=False, start=start, check=check)
+        self._start = Start(labels, trainer.model.state_dict())
+        self.fitted = fitted(problem, trainer)
+        self._on_change()
+        self._after_fit(self.fitted)
+        return problem, trainer
 
     def _check_end(self) -> None:
         if self._ended:

@@ -11,7 +11,8 @@ import logging
 import secrets
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from importlib.resources import files
 from typing import Any
 
@@ -33,7 +34,7 @@ _logger = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"
 LARGEST_BODY = 16_384
-"""Bytes that a request may have."""
+"""Bytes that a request may hold, and as many before that."""
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
@@ -69,8 +70,12 @@ class Guard:
             await send(message)
 
         request = Request(scope)
+        code = 403
         origin, host = request.headers.get("origin"), request.headers.get("host", "")
-        if host not in self._hosts:
+        size = len(scope["raw_path"]) + len(scope["query_string"])
+        if size + sum(len(name) + len(value) for name, value in scope["headers"]) > LARGEST_BODY:
+            code, refused = 431, f"An address and its headers may have {LARGEST_BODY} bytes at most."
+        elif host not in self._hosts:
             refused = f"This server does not answer to the name {host[:80]!r}."
         elif origin is not None and origin not in [f"http://{name}" for name in self._hosts]:
             refused = f"Pages of {origin[:80]!r} may not ask here."
@@ -79,7 +84,39 @@ class Guard:
         else:
             await self._app(scope, receive, with_headers)
             return
-        await JSONResponse({"error": refused}, 403)(scope, receive, with_headers)
+        await JSONResponse({"error": refused}, code)(scope, receive, with_headers)
+
+
+class Windows:
+    """The windows that have the page open; the one that was opened first labels, and the others look on."""
+
+    OTHER = (
+        "This graph is open in another window, and that one labels. Close it, or label there; what it does is shown "
+        "here, too."
+    )
+
+    def __init__(self) -> None:
+        self._open: list[str] = []
+
+    @property
+    def first(self) -> str | None:
+        """The window that labels, if any is open."""
+        return self._open[0] if self._open else None
+
+    @contextmanager
+    def opened(self, window: str) -> Iterator[None]:
+        """A window is open for as long as it listens for news; who has no name looks on."""
+        named = [window] if window else []
+        self._open += named
+        try:
+            yield
+        finally:
+            for name in named:
+                self._open.remove(name)
+
+    def refusal(self, window: object) -> str:
+        """Why a window may not label; nothing if it may."""
+        return "" if self.first in (None, window) else self.OTHER
 
 
 def make_app(session: Session, token: str, port: int, stopping: Callable[[], bool] = lambda: False) -> Starlette:
@@ -102,8 +139,14 @@ def make_app(session: Session, token: str, port: int, stopping: Callable[[], boo
         common = files("cagat").joinpath("style.css").read_text(encoding="utf-8")
         return Response(common + _resource("label.css"), media_type="text/css")
 
+    windows = Windows()
+
+    def state_for(window: object) -> dict[str, Any]:
+        found = session.state()
+        return {**found, "readOnly": found["readOnly"] or windows.refusal(window), "colours": SERIES}
+
     def state(request: Request) -> Response:
-        return JSONResponse({**session.state(), "colours": SERIES})
+        return JSONResponse(state_for(request.query_params.get("window")))
 
     def node(request: Request) -> Response:
         return JSONResponse(session.node(_integer(request.query_params.get("index"))))
@@ -116,24 +159,28 @@ def make_app(session: Session, token: str, port: int, stopping: Callable[[], boo
 
     async def events(request: Request) -> Response:
         async def stream() -> AsyncIterator[str]:
-            seen, quiet = -1, 0
-            while not stopping():
-                if session.version != seen:
-                    seen, quiet = session.version, 0
-                    yield f"data: {json.dumps({'version': seen})}\n\n"
-                elif quiet >= 150:
-                    quiet = 0
-                    yield ": still here\n\n"
-                quiet += 1
-                await asyncio.sleep(0.1)
+            seen: tuple[int, str | None] = (-1, None)
+            quiet = 0
+            with windows.opened(request.query_params.get("window", "")[:80]):
+                while not stopping() and not await request.is_disconnected():
+                    if (session.version, windows.first) != seen:
+                        seen, quiet = (session.version, windows.first), 0
+                        yield f"data: {json.dumps({'version': session.version})}\n\n"
+                    elif quiet >= 150:
+                        quiet = 0
+                        yield ": still here\n\n"
+                    quiet += 1
+                    await asyncio.sleep(0.1)
 
         return StreamingResponse(stream(), media_type="text/event-stream")
 
     def act(do: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:
             values = await _body(request)
+            if refusal := windows.refusal(values.get("window")):
+                raise HTTPException(409, refusal)
             said = await run_in_threadpool(do, values)
-            return JSONResponse({**said, "state": {**await run_in_threadpool(session.state), "colours": SERIES}})
+            return JSONResponse({**said, "state": await run_in_threadpool(state_for, values.get("window"))})
 
         return answer
 
@@ -236,7 +283,15 @@ class LabelServer:
         self.address = f"http://{HOST}:{port}/{token}/"
         app = make_app(session, token, port, lambda: self._server.should_exit)
         # Not in a log: whoever knows the token may label.
-        config = uvicorn.Config(app, access_log=False, log_level="critical", server_header=False, ws="none")
+        config = uvicorn.Config(
+            app,
+            http="h11",  # It reads no endless address or header; httptools does.
+            h11_max_incomplete_event_size=LARGEST_BODY,
+            access_log=False,
+            log_level="critical",
+            server_header=False,
+            ws="none",
+        )
         self._server = uvicorn.Server(config)
 
     def serve(self) -> None:

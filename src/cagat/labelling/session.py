@@ -173,6 +173,7 @@ class Session:
                 "busy": background.busy,
                 "model": None if found is None else {"labels": found.labels, "calibrated": found.calibrated},
                 "curve": [one._asdict() for one in background.curve],
+                "gain": None if background.gain is None else background.gain._asdict(),
                 "suggested": None if suggested is None else self.node(suggested),
                 "finish": self._finish,
             }

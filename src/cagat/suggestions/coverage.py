@@ -89,7 +89,9 @@ def _candidates(
 
 def _similarity(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.float32]:
     found = a @ b.T
-    return np.asarray(np.power(np.maximum(found, 0, out=found), SHARPNESS, out=found))
+    np.maximum(found, 0, out=found)
+    found **= SHARPNESS  # A square for NumPy, which np.power(found, 2) is not.
+    return np.asarray(found)
 
 
 def _reasons(question: Question, z: NDArray[np.float32], chosen: NDArray[np.int64]) -> list[str]:

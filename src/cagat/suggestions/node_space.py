@@ -18,6 +18,9 @@ WIDTH = 128
 BLOCK = 4096
 """Rows of a product of all pairs that are there at a time."""
 
+_NARROW = 1024
+"""Up to so many columns singular vectors are computed exactly, by way of the inner products of columns."""
+
 _PAGERANK_STEPS = 100
 
 
@@ -115,6 +118,10 @@ def _reduced(x: Tensor, seed: int) -> Tensor:
     """Dense features of at most :data:`WIDTH` columns."""
     if x.shape[1] <= WIDTH or min(x.shape) <= WIDTH:
         return (x if x.layout is torch.strided else x.to_dense()).float()
+    if x.shape[1] <= _NARROW:
+        dense = (x if x.layout is torch.strided else x.to_dense()).double()
+        directions: Tensor = torch.linalg.eigh(dense.T @ dense).eigenvectors
+        return (dense @ directions[:, -WIDTH:]).float()
     from sklearn.decomposition import TruncatedSVD
 
     matrix = (

@@ -9,6 +9,7 @@ from cagat.experiments.bench.in_turns import measure_dgl
 from cagat.experiments.bench.layers import measure_alternatives, measure_epochs, measure_layers, measure_reference
 from cagat.experiments.bench.measurement import Budget, Measurement
 from cagat.experiments.bench.scale import measure_memory, measure_peer_scale, measure_scale
+from cagat.experiments.bench.waiting import measure_labelling, measure_suggestions
 
 __all__ = ["Budget", "Measurement", "measure"]
 
@@ -17,6 +18,7 @@ def measure(
     *,
     quick: bool = False,
     compare: bool = False,
+    waiting: bool = False,
     repeats: int = 30,
     threads: tuple[int, ...] = (1, 2),
     dgl_python: Path | None = None,
@@ -27,6 +29,7 @@ def measure(
     Args:
         quick: Only the layer on Cora and PubMed, in about a minute.
         compare: Also the layers that users would pick instead.
+        waiting: Only how long people wait for `cagat suggest` and `cagat label`.
         repeats: How often each side is measured at the most; slow cases are measured less often.
         threads: The numbers of threads.
         dgl_python: The Python of an environment that has DGL, to compare with that, too.
@@ -34,7 +37,9 @@ def measure(
     """
     budget = Budget(1.5 if quick else 6.0, repeats)
     parts: list[Iterator[Measurement]] = []
-    for name in ("cora", "pubmed"):
+    if waiting:
+        parts = [measure_labelling("cora", 300, 5), measure_labelling("pubmed", 1000, 30), measure_suggestions()]
+    for name in () if waiting else ("cora", "pubmed"):
         parts.append(measure_layers(name, threads, budget))
         if compare:
             parts.append(measure_alternatives(name, threads, budget))
@@ -42,7 +47,7 @@ def measure(
                 parts.append(measure_dgl(name, threads, repeats, dgl_python))
         if not quick:
             parts.append(measure_epochs(name, threads, budget))
-    if not quick:
+    if not quick and not waiting:
         parts += [measure_reference(threads), measure_memory(), measure_scale(threads), measure_peer_scale(threads)]
     if compare and dgl_python is None:
         left_out(

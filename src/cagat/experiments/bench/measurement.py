@@ -6,7 +6,7 @@ import platform
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,7 +28,7 @@ class Measurement:
     peer_ms: float | None
     peer_spread_ms: float | None
     ratio: float  # Our median over its median; where there is no peer, the amount itself, in the unit.
-    unit: str = "x"  # What the ratio counts: times the peer, MB or GiB.
+    unit: str = "x"  # What the ratio counts: times the peer, MB, GiB, ms or s.
     target: float | None = None  # What the ratio should be at most,
     aim: float | None = None  # and what it should be.
 
@@ -85,6 +85,20 @@ def row_of(
         target=target,
         aim=aim,
     )
+
+
+def amount_row(
+    case: str,
+    threads: int,
+    times: list[float],
+    amount: float,
+    unit: str,
+    target: float | None = None,
+    aim: float | None = None,
+) -> Measurement:
+    """The row of an amount that nothing is measured beside, and of the milliseconds that were taken with it."""
+    row = row_of(case, threads, times, "-", times, target, aim)
+    return replace(row, peer_ms=None, peer_spread_ms=None, ratio=amount, unit=unit)
 
 
 def milliseconds(step: Callable[[], object]) -> float:

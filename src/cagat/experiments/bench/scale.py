@@ -18,7 +18,7 @@ from torch_geometric.nn import GATConv
 from cagat import data, models
 from cagat.errors import CagatError
 from cagat.experiments.bench.layers import layer_step, training_step
-from cagat.experiments.bench.measurement import Measurement, milliseconds, row_of
+from cagat.experiments.bench.measurement import Measurement, amount_row, milliseconds, row_of
 from cagat.kernels import CSRGraph, row_passes
 from cagat.memory import require_memory
 from cagat.models import Labelled
@@ -41,7 +41,7 @@ class Probe(NamedTuple):
 def measure_memory() -> Iterator[Measurement]:
     """The peak of a training step on PubMed, above the loaded data."""
     step = probe("training", "pubmed", 1)
-    yield _amount("training step, peak memory, pubmed", 1, step, step.above / 1e6, "MB", 600, 250)
+    yield amount_row("training step, peak memory, pubmed", 1, step.times, step.above / 1e6, "MB", 600, 250)
 
 
 def measure_scale(threads: tuple[int, ...]) -> Iterator[Measurement]:
@@ -50,7 +50,7 @@ def measure_scale(threads: tuple[int, ...]) -> Iterator[Measurement]:
         yield _per_edge("layer", "layer, time per edge, synthetic, 10 million edges", number, 1.5, 1.2)
     step = probe("training", _LARGE, max(threads))
     case = "training step, peak memory of the process, 1 million nodes, 10 million edges"
-    yield _amount(case, max(threads), step, step.peak / 2**30, "GiB", 16, 8)
+    yield amount_row(case, max(threads), step.times, step.peak / 2**30, "GiB", 16, 8)
 
 
 def measure_peer_scale(threads: tuple[int, ...]) -> Iterator[Measurement]:
@@ -63,11 +63,6 @@ def _per_edge(what: str, case: str, threads: int, target: float | None = None, a
     before, large, after = (probe(what, dataset, threads) for dataset in (_SMALL, _LARGE, _SMALL))
     row = row_of(case, threads, large.times, "itself, 100 thousand edges", before.times + after.times, target, aim)
     return replace(row, ratio=row.ratio * before.edges / large.edges)
-
-
-def _amount(case: str, threads: int, step: Probe, amount: float, unit: str, target: float, aim: float) -> Measurement:
-    row = row_of(case, threads, step.times, "-", step.times, target, aim)
-    return replace(row, peer_ms=None, peer_spread_ms=None, ratio=amount, unit=unit)
 
 
 def probe(what: str, dataset: str, threads: int) -> Probe:

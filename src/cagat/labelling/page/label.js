@@ -5,8 +5,11 @@ const SHAPES = ["circle", "square", "diamond", "triangle"];
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 let state = null, shown = null, map = null, pending = false, mapOf = "", offered = null;
 
+// Of several windows with this page the server lets one label.
+const WINDOW = Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => byte.toString(16)).join("");
+
 async function ask(path, body) {
-  const options = body === undefined ? {} : { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+  const options = body === undefined ? {} : { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ ...body, window: WINDOW }) };
   let reply;
   try { reply = await fetch(path, options); } catch { throw new Error("The server does not answer. Is cagat label still running? All labels that were confirmed are on disk."); }
   const found = await reply.json();
@@ -94,7 +97,7 @@ function drawNode() {
   if (!node) return;
   $("reason").textContent = node.label ? `Its label is ${node.label}. Choose another to change it.`
     : node.reason && `${node.index === offered ? "Why this one? " : ""}${node.reason}`;
-  if (node.guess) {
+  if (node.guess && state.model) {  // A model may be gone while a node that it knew is on its way.
     const kind = state.model.calibrated ? "calibrated probability" : "probability, not calibrated yet";
     $("guess").textContent = `The model's guess: ${node.guess.map((one) => `${one.class} ${percent(one.probability)}`).join(", ")} (${kind}).`;
   }
@@ -198,6 +201,10 @@ function drawEstimate() {
   }
   $("estimate").textContent = `With ${last.labels} labels about ${percent(last.accuracy)} right (95 % interval ${percent(last.low)} to ${percent(last.high)}), `
     + "on labelled nodes, each predicted by a model that had not seen its label. They were chosen, not drawn at random, so the rest of the graph may be easier or harder.";
+  const points = (share) => (100 * share).toFixed(1);
+  const gain = state.gain;
+  $("gain").textContent = gain
+    ? `Label ${gain.labels} more to gain about ${Math.round(100 * gain.share)} point${gain.share < 0.015 ? "" : "s"} (95 % interval ${points(gain.low)} to ${points(gain.high)}).` : "";
   const pen = canvas.getContext("2d"), { width, height } = canvas, style = getComputedStyle(document.body);
   const ink = style.getPropertyValue("--soft"), line = style.getPropertyValue("--blue");
   pen.clearRect(0, 0, width, height);
@@ -315,13 +322,15 @@ async function news() {
   try {
     do {
       again = false;
-      const found = await ask("state");
+      const found = await ask(`state?window=${WINDOW}`);
       if (pending) { setTimeout(news, 150); continue; }
       if (state && found.version < state.version) continue;
-      const before = state && state.model;
+      const before = state;
       take(found);
-      if (!shown || (shown.label === null && state.suggested && document.body.dataset.ready !== "yes")) showSuggested();
-      else if (JSON.stringify(before) !== JSON.stringify(state.model)) {
+      if (before && before.readOnly !== state.readOnly) drawNode();
+      const follows = state.readOnly && shown && shown.index === offered && state.suggested && state.suggested.index !== offered;
+      if (!shown || follows || (shown.label === null && state.suggested && document.body.dataset.ready !== "yes")) showSuggested();
+      else if (JSON.stringify(before && before.model) !== JSON.stringify(state.model)) {
         const index = shown.index, node = await ask(`node?index=${index}`);
         if (shown && shown.index === index && !pending) { shown = node; drawNode(); }
       }
@@ -330,7 +339,7 @@ async function news() {
   } catch (error) { say(error.message, true); } finally { asking = false; }
 }
 
-const stream = new EventSource("events");
+const stream = new EventSource(`events?window=${WINDOW}`);
 stream.addEventListener("message", news);
 stream.addEventListener("error", () => { $("status").textContent = "The server does not answer; trying again ..."; });
 news();
