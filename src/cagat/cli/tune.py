@@ -70,7 +70,7 @@ def tune(
     """
     show_messages()
     from cagat.experiments.tuning import Search, TuneOptions
-    from cagat.training.run_directory import directory_lock
+    from cagat.files import directory_lock
 
     # A search may go on from another directory.
     columns = None if columns is None else str(Path(columns).absolute())
