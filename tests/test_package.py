@@ -18,7 +18,8 @@ MAY_IMPORT = {
     "models": {"nn", "diffusion", "kernels", "configs", "settings"},
     "explain": {"nn", "diffusion"},
     "distributed": {"kernels"},
-    "training": {"distributed", "models", "nn", "diffusion", "kernels", "data", "settings"},
+    "parts": {"distributed", "nn", "kernels", "data"},
+    "training": {"parts", "distributed", "models", "nn", "diffusion", "kernels", "data", "settings"},
     "suggestions": {"training", "kernels", "data"},
     "labelling": {"suggestions", "training", "distributed", "models", "data", "settings"},
     "estimator": {"suggestions", "training", "models", "nn", "data", "configs", "settings"},
@@ -36,6 +37,7 @@ MAY_IMPORT = {
     "cli": {
         *(
             "distributed",
+            "parts",
             "explore",
             "experiments",
             "labelling",

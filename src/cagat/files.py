@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+import filelock
+
 from cagat.errors import CagatError
 
 # How much of the final name a temporary file starts with: a name of the longest length leaves no room for more.
@@ -23,6 +25,10 @@ _PAUSES = (0.01, 0.03, 0.1, 0.3, 1.0)
 
 class WriteError(CagatError, OSError):
     """A file cannot be written: the disk is full, the directory is not ours, and the like."""
+
+
+class InUseError(CagatError):
+    """Another process works in the same directory."""
 
 
 def atomic_write(path: Path, content: bytes | str | Callable[[BinaryIO], object], previous: Path | None = None) -> None:
@@ -91,6 +97,24 @@ def disk_errors(path: Path) -> Iterator[None]:
         full = error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
         remedy = "Make room, or choose another place." if full else "Choose another place."
         raise WriteError(f"{path}: cannot be written ({error.strerror}). {remedy}") from error
+
+
+@contextlib.contextmanager
+def directory_lock(path: Path) -> Iterator[None]:
+    """Make a directory and keep it for oneself."""
+    with disk_errors(path):
+        path.mkdir(parents=True, exist_ok=True)
+        lock = filelock.FileLock(path / ".lock", timeout=0)
+        try:
+            lock.acquire()
+        except filelock.Timeout:
+            raise InUseError(
+                f"{path}: another process is at work here. Wait for it, or choose another place."
+            ) from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def open_regular(path: Path) -> BinaryIO:

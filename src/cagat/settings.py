@@ -172,6 +172,9 @@ class TrainConfig(BaseModel):
     halo_dtype: Literal["bfloat16"] | None = _setting(
         SCALE, "What numbers are sent as (graph); by default as they are."
     )
+    out_of_core: bool = _setting(
+        SCALE, "Work on the parts of a graph one after the other, with memory for one and disk for the rest.", False
+    )
 
     baselines: bool = _setting(RUN, "Also fit a perceptron without the graph, for comparison.", True)
     tensorboard: bool = _setting(RUN, "Also write TensorBoard event files.", False)
@@ -248,8 +251,9 @@ class TrainConfig(BaseModel):
             raise ConfigError("val_fraction needs train_fraction, the share of nodes for training. Give both.")
         for key in (*counts, *fractions) if self.protocol == "all" else ():
             raise ConfigError(f"{key} draws a split, but protocol=all trains on all labels. Use protocol=split.")
-        if self.protocol == "all" and self.parallel is not None:
-            raise ConfigError(f"protocol=all cannot be had with parallel={self.parallel}. Use protocol=split.")
+        if self.protocol == "all" and (self.parallel is not None or self.out_of_core):
+            how = "out_of_core" if self.parallel is None else f"parallel={self.parallel}"
+            raise ConfigError(f"protocol=all cannot be had with {how}. Use protocol=split.")
 
     def _check_scale(self) -> None:
         """Refuse what does not go together about batches and processes."""
@@ -260,14 +264,17 @@ class TrainConfig(BaseModel):
             raise ConfigError(f"halo_dtype={self.halo_dtype} has no meaning without --parallel graph.")
         if self.parallel == "data" and self.batching is None:
             raise ConfigError("--parallel data shares batches, so there must be some. Add --batching cluster.")
-        if self.parallel == "graph" and self.batching is not None:
+        in_parts = "--parallel graph" if self.parallel == "graph" else "--out-of-core" if self.out_of_core else None
+        if self.out_of_core and self.parallel is not None:
+            raise ConfigError("--out-of-core is for one process alone. Leave --parallel out.")
+        if in_parts and self.batching is not None:
             raise ConfigError(
-                "--parallel graph computes the whole graph in each step, without batches. Leave --batching out, or use "
+                f"{in_parts} computes the whole graph in each step, without batches. Leave --batching out, or use "
                 "--parallel data."
             )
-        if self.parallel == "graph" and (self.model != "cagat" or self.support != "full"):
+        if in_parts and (self.model != "cagat" or self.support != "full"):
             raise ConfigError(
-                f"--parallel graph computes the model cagat with --support full, but not {self.model}"
+                f"{in_parts} computes the model cagat with --support full, but not {self.model}"
                 f"{'' if self.support is None else f' with --support {self.support}'}. Use --batching cluster "
                 "--parallel data."
             )

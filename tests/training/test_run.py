@@ -9,7 +9,7 @@ import torch
 
 from cagat import data
 from cagat.errors import CagatError, ConfigError, DamagedFileError, DatasetError
-from cagat.files import WriteError
+from cagat.files import InUseError, WriteError
 from cagat.safetensors_file import read_tensors
 from cagat.training import DivergedError, Run, TrainConfig, TrainedRun
 from cagat.training.run_directory import RunDirectory, RunError
@@ -244,7 +244,7 @@ def test_a_run_is_not_overwritten(unbroken):
 
 def test_two_trainings_do_not_share_a_directory(tmp_path):
     run = start(tmp_path / "run")
-    with RunDirectory(tmp_path / "run").locked(), pytest.raises(RunError, match="another process is at work"):
+    with RunDirectory(tmp_path / "run").locked(), pytest.raises(InUseError, match="another process is at work"):
         run.train()
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +17,15 @@ from cagat.settings import READING
 if TYPE_CHECKING:
     from cagat.data.published import Progress
 
-app = typer.Typer(help="List, inspect, download and convert graphs.", no_args_is_help=True)
+
+class Method(str, Enum):
+    """How a graph is cut."""
+
+    metis = "metis"
+    stream = "stream"
+
+
+app = typer.Typer(help="List, inspect, download, convert and cut graphs.", no_args_is_help=True)
 
 DataDir = Annotated[
     Path | None,
@@ -149,6 +158,50 @@ def convert(
     typer.echo(
         f"{out}: {graph.num_nodes} nodes, {count} {'directed' if directed else 'undirected'} edges, "
         f"{graph.features.shape[1]} features, {len(graph.class_names)} classes, {labelled} labelled nodes"
+    )
+
+
+@app.command()
+def partition(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="A name of the list, or the path of a graph.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The directory to write; the same call goes on with it.")],
+    parts: Annotated[int, typer.Option(min=1, help="How many parts to cut the graph into.")],
+    method: Annotated[
+        Method, typer.Option(help="metis, or stream: node by node, for tables that memory cannot hold.")
+    ] = Method.metis,
+    data_dir: DataDir = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Cut a graph into parts on disk, for processes that read only their own.
+
+    Train on them with `torchrun --nproc-per-node N -m cagat train --dataset OUT --parallel graph`, where N divides the
+    number of parts, or one part after the other with `cagat train --dataset OUT --out-of-core`.
+    """
+    show_messages()
+    from rich.progress import BarColumn
+
+    from cagat.parts.partition import partition as cut
+    from cagat.parts.tables import Tables
+    from cagat.parts.whole_graph import WholeGraph
+    from cagat.training.problem import graph_digest, load_graph
+
+    given: WholeGraph | Tables
+    if method is Method.stream and Path(source).is_dir():
+        given = Tables.of(Path(source))
+    else:
+        graph = load_graph(source, None if data_dir is None else str(data_dir))
+        given = WholeGraph.of_data(graph, graph_digest(graph, graph.y))
+    with progress("{task.description}", BarColumn()) as bars:
+        task = bars.add_task("Writing parts", total=parts)
+        manifest = cut(given, out, parts, method.value, on_part=lambda _: bars.advance(task))
+    sizes = [stop - start for start, stop in zip(manifest.bounds, manifest.bounds[1:], strict=False)]
+    if as_json:
+        found = {"nodes": manifest.num_nodes, "entries": manifest.entries, "cut": manifest.cut, "parts": sizes}
+        typer.echo(json.dumps(found))
+        return
+    typer.echo(
+        f"{out}: {manifest.num_nodes} nodes in {manifest.num_parts} parts of {min(sizes)} to {max(sizes)} nodes, "
+        f"{100 * manifest.cut:.1f} % of the edges are cut"
     )
 
 

@@ -39,17 +39,36 @@ def train(
     """
     from cagat.cli.training_display import follow_quietly, run_and_show
     from cagat.distributed import World
-    from cagat.training.compute import keep_freed_memory
+    from cagat.training.compute import give_back_freed_memory, keep_freed_memory
 
-    keep_freed_memory()
     with World.joined() as world:
         if world.is_first:
             show_messages()
             run = _started(flags, out, config) if resume is None else _resumed(resume, flags, out, config)
-            code = run_and_show(run, as_json, world)
+            if run.config.out_of_core:
+                give_back_freed_memory()
+                code = _out_of_core(run, as_json, world)
+            else:
+                keep_freed_memory()
+                code = run_and_show(run, as_json, world)
         else:
+            keep_freed_memory()
             code = follow_quietly(world)
     raise typer.Exit(code)
+
+
+def _out_of_core(run: Any, as_json: bool, world: Any) -> int:
+    """Train on one part after the other, each by a thread of its own."""
+    from cagat.cli.training_display import run_and_show
+    from cagat.distributed import take_turns
+    from cagat.errors import ConfigError
+    from cagat.parts import read_manifest
+    from cagat.training import join_run
+
+    if world.size > 1:
+        raise ConfigError("--out-of-core is for one process alone. Start it without torchrun, or use --parallel graph.")
+    parts = read_manifest(Path(run.config.dataset)).num_parts
+    return take_turns(parts, run.directory.path, lambda world: run_and_show(run, as_json, world), join_run)
 
 
 def _started(flags: dict[str, Any], out: Path | None, config_file: Path | None) -> Any:

@@ -17,6 +17,12 @@ Dataset = Annotated[
 ]
 
 
+OutOfCore = Annotated[
+    bool,
+    typer.Option("--out-of-core", help="Work on the parts of a graph one after the other, from disk."),
+]
+
+
 def predict(
     run: RunArgument,
     out: Annotated[Path, typer.Option(help="Output file: .csv or .parquet.")],
@@ -25,17 +31,28 @@ def predict(
         bool | None,
         typer.Option(help="Name the labelled nodes behind each prediction (default: unless it takes minutes)."),
     ] = None,
+    out_of_core: OutOfCore = False,
 ) -> None:
     """Predict the label of every node with a trained model.
 
     The file has one row per node: node, predicted, probability_CLASS for each class, split, confidence and, for CaGAT,
     because: the labelled nodes that contribute most to the prediction, with their shares.
+
+    A graph in parts (`cagat data partition`) may be shared by the processes of `torchrun`, or worked on part by part
+    with --out-of-core; `because` is empty then.
     """
     show_messages()
     from cagat.training import TrainedRun
+    from cagat.training.compute import give_back_freed_memory
     from cagat.training.predictions import TABLE_FILES, require_suffix
+    from cagat.training.trained_parts import TrainedParts, in_parts
 
     require_suffix(out, TABLE_FILES)
+    if in_parts(run, dataset):
+        give_back_freed_memory()
+        _tell(out, TrainedParts(run, dataset).predict(out, out_of_core=out_of_core))
+        return
+    _refuse_out_of_core(out_of_core)
     predictions = TrainedRun(run).predict(dataset, because=because)
     predictions.write(out)
     typer.echo(f"{out}: {len(predictions.nodes)} nodes")
@@ -144,15 +161,25 @@ def embed(
         Path | None, typer.Option(help="Output file: .npz or .parquet (default: RUN/embedding.npz).")
     ] = None,
     dataset: Dataset = None,
+    out_of_core: OutOfCore = False,
 ) -> None:
     """Write the embedding (last hidden layer) of every node, for plots, clustering or other models.
 
     An .npz holds `nodes` (names) and `embedding` (nodes x units); a Parquet file the columns node, unit_0, unit_1, ...
+    For a graph in parts it is a Parquet file.
     """
     show_messages()
     from cagat.training import TrainedRun
+    from cagat.training.compute import give_back_freed_memory
     from cagat.training.predictions import VECTOR_FILES, require_suffix
+    from cagat.training.trained_parts import TrainedParts, in_parts
 
+    if in_parts(run, dataset):
+        out = run / "embedding.parquet" if out is None else out
+        give_back_freed_memory()
+        _tell(out, TrainedParts(run, dataset).embed(out, out_of_core=out_of_core))
+        return
+    _refuse_out_of_core(out_of_core)
     out = run / "embedding.npz" if out is None else out
     require_suffix(out, VECTOR_FILES)
     embeddings = TrainedRun(run).embed(dataset)
@@ -202,6 +229,18 @@ def report(
 
     paths = write_run_report(runs, out, shlex.join(["cagat", *sys.argv[1:]]))
     typer.echo("\n".join(map(str, paths)))
+
+
+def _tell(out: Path, nodes: int | None) -> None:
+    if nodes is not None:  # In the other processes of torchrun.
+        typer.echo(f"{out}: {nodes} nodes")
+
+
+def _refuse_out_of_core(out_of_core: bool) -> None:
+    from cagat.errors import ConfigError
+
+    if out_of_core:
+        raise ConfigError("--out-of-core is for a graph in parts. Cut it first: cagat data partition SOURCE OUT")
 
 
 def _percent(share: float | None) -> str:

@@ -67,7 +67,7 @@ def tune(
     """
     show_messages()
     from cagat.experiments.tuning import Search, TuneOptions
-    from cagat.training.run_directory import directory_lock
+    from cagat.files import directory_lock
 
     if "columns" in flags:  # A search may go on from another directory.
         flags["columns"] = str(Path(flags["columns"]).absolute())

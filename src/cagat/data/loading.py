@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _MADE = {"digits": digits, "breast_cancer": breast_cancer, "karate": karate}
 _NAMES = (*PUBLISHED, *_MADE, "synthetic")
+GRAPH_FILE = "graph.json"
+"""What a directory holds that is a graph in parts."""
 _FORMATS = {".npz": (read_npz, write_npz), ".safetensors": (read_safetensors, write_safetensors)}
 
 
@@ -89,6 +91,11 @@ def load(
 def is_name(name_or_path: str) -> bool:
     """Whether :func:`load` takes this for the name of a graph, and not for a path."""
     return name_or_path.partition(":")[0] in _NAMES
+
+
+def is_parted(name_or_path: str | Path) -> bool:
+    """Whether this is a directory that `cagat data partition` wrote."""
+    return not is_name(str(name_or_path)) and os.path.isfile(os.path.join(name_or_path, GRAPH_FILE))
 
 
 def graph_name(name_or_path: str) -> str:
@@ -172,6 +179,11 @@ def _writer(path: Path) -> Callable[[Path, RawGraph], None]:
 
 
 def _read(path: Path, options: TableOptions) -> RawGraph:
+    if is_parted(path):
+        raise DatasetError(
+            f"{path}: the graph is in parts, but all of it is needed here. Give the graph that was cut; parts are for "
+            "`cagat train --parallel graph` or `--out-of-core`, and then for `cagat predict` and `embed`."
+        )
     # Not by the path itself, which fails on names that no file can have: very long ones, for instance.
     if os.path.isdir(path):
         return read_folder(path, options)

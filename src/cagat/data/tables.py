@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 MISSING = {"", "NA", "NaN", "nan", "null"}
 """Texts that are no label."""
 
-_SPLIT_CODES = {"train": 1, "training": 1, "val": 2, "valid": 2, "validation": 2, "test": 3, "testing": 3}
+SPLIT_CODES = {"train": 1, "training": 1, "val": 2, "valid": 2, "validation": 2, "test": 3, "testing": 3}
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 _NO_FEATURES: dict[str, Any] = {"features": None}
 _SPARSE_BELOW = 0.25  # A table with fewer entries than this that are not zero is kept as a sparse matrix.
@@ -254,9 +254,9 @@ def _sparse_features(table: Table, rows: NDArray[np.int64], nodes: int) -> tuple
 def split_codes(table: Table, rows: NDArray[np.int64], nodes: int) -> NDArray[np.int64]:
     """The split code of each node, by the last column of names; `rows` are the nodes of the table's rows."""
     found, codes = table.codes(-1, may_be_missing=True)
-    if wrong := [name for name in found if name not in MISSING and name.lower() not in _SPLIT_CODES]:
+    if wrong := [name for name in found if name not in MISSING and name.lower() not in SPLIT_CODES]:
         written = ", ".join(SPLIT_NAMES)
         raise DatasetError(f"{table.what}: {wrong[0]!r} is no part of a split. Write {written} or nothing.")
     result = np.zeros(nodes, dtype=np.int64)
-    result[rows] = np.array([*(_SPLIT_CODES.get(name.lower(), 0) for name in found), 0])[codes]
+    result[rows] = np.array([*(SPLIT_CODES.get(name.lower(), 0) for name in found), 0])[codes]
     return result

@@ -125,7 +125,7 @@ def is_fused(Z: Tensor, graph: CSRGraph, diffusion: Diffusion) -> bool:
     """Whether the operator serves such features, such a graph and such switches."""
     if diffusion.support == "edges" or graph.pattern.col.dtype != torch.int32:
         return False
-    if not graph.is_whole and diffusion.affinity == "full":
+    if not graph.runs_passes or (not graph.is_whole and diffusion.affinity == "full"):
         return False
     if Z.device.type != "cpu" or Z.dtype not in (torch.float32, torch.float64):
         return False

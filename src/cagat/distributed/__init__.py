@@ -2,6 +2,7 @@
 
 from cagat.distributed.parted_graph import Halo, PartedGraph
 from cagat.distributed.partition import metis_parts
+from cagat.distributed.turns import take_turns
 from cagat.distributed.world import Traffic, World
 
-__all__ = ["Halo", "PartedGraph", "Traffic", "World", "metis_parts"]
+__all__ = ["Halo", "PartedGraph", "Traffic", "World", "metis_parts", "take_turns"]

@@ -112,11 +112,10 @@ class PartedGraph(CSRGraph):
         *,
         normalization: str = "row",
         dtype: torch.dtype,
-        halo_dtype: torch.dtype | None = None,
     ) -> "PartedGraph":
         """Take the part of one process out of a whole graph on the CPU; ``owner`` is the process of each node."""
         row, col = graph.pattern.rows(), graph.pattern.col.long()
-        halo = Halo.of(row, col, owner, world)._replace(dtype=halo_dtype)
+        halo = Halo.of(row, col, owner, world)
         own = (owner == world.rank).nonzero().flatten()
         values = graph.transition(normalization, torch.float64)[0]
         pattern, entries = _own_rows(row, col, own, halo.nodes, graph.num_nodes)
@@ -143,6 +142,11 @@ class PartedGraph(CSRGraph):
     def is_whole(self) -> bool:
         """Not as far as operators know that work on whole graphs, even in a world of one."""
         return False
+
+    @property
+    def runs_passes(self) -> bool:
+        """See :attr:`CSRGraph.runs_passes`."""
+        return self.halo.world.meets_in_passes
 
     @property
     def global_nodes(self) -> Tensor:

@@ -5,11 +5,12 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import safetensors.torch
 import torch
 import torch.distributed as dist
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -72,6 +73,11 @@ class World:
             dist.destroy_process_group()
 
     @property
+    def meets_in_passes(self) -> bool:
+        """Whether processes can exchange in the middle of a compiled pass."""
+        return True
+
+    @property
     def is_first(self) -> bool:
         """Whether this is the process that reads and writes the run directory."""
         return self.rank == 0
@@ -88,6 +94,10 @@ class World:
             )
         return f"cuda:{local}"
 
+    def kept(self, array: NDArray[Any]) -> NDArray[Any]:
+        """An array as this process keeps it for as long as it works."""
+        return array
+
     def share(self, value: T | None) -> T:
         """What the first process has, for all: any JSON value."""
         return self.all_of(value)[0]  # type: ignore[return-value]
@@ -99,7 +109,7 @@ class World:
         content = safetensors.torch.save(dict(tensors)) if self.is_first else b""
         # Not by torch's own way of sending objects, which unpickles whatever arrives.
         sent = _bytes_tensor(content.ljust(self.share(len(content))))
-        dist.broadcast(sent, src=0)
+        self.broadcast(sent)
         return safetensors.torch.load(sent.numpy().tobytes())
 
     def any(self, wish: bool) -> bool:
@@ -156,6 +166,13 @@ class World:
         none = [0] * self.size
         arrived = self.exchange(rows, [rows.size(0), *none[1:]], counts if self.is_first else none)
         return arrived if self.is_first else None
+
+    def from_first(self, rows: Tensor, counts: list[int]) -> Tensor:
+        """The rows of this process, from the first one, which has those of all; others give an empty tensor."""
+        if self.size == 1:
+            return rows
+        none = [0] * self.size
+        return self.exchange(rows, counts if self.is_first else none, [counts[self.rank], *none[1:]])
 
 
 def _bytes_tensor(content: bytes) -> Tensor:

@@ -140,6 +140,11 @@ class CSRGraph:
         return True
 
     @property
+    def runs_passes(self) -> bool:
+        """Whether compiled passes over several steps can run on it."""
+        return True
+
+    @property
     def global_nodes(self) -> Tensor | None:
         """Which nodes of the whole graph these are, if it is parted."""
         return None

@@ -19,11 +19,11 @@ from cagat.models import Labelled
 from cagat.settings import TrainConfig
 from cagat.training.calibration import fit_temperature, predicted_shares
 from cagat.training.cross_fit import FOLDS, folds_of
-from cagat.training.estimate import Estimate, Judged, temperature_of
+from cagat.training.estimate import Estimate, temperature_of
 from cagat.training.evidence import Evidence, find_evidence
 from cagat.training.make_trainer import make_trainer
 from cagat.training.objective import Objective
-from cagat.training.problem import Problem, class_weight, new_model
+from cagat.training.problem import Judged, Problem, class_weight, new_model
 from cagat.training.trainer import EpochPlan, FullBatch, Trainer
 
 _logger = logging.getLogger(__name__)

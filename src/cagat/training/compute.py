@@ -12,7 +12,9 @@ from cagat.errors import ConfigError
 from cagat.kernels import set_kernel_threads
 
 # glibc's names for what mallopt can set (malloc.h), and the values that keep freed memory.
-_MALLOPT = {"M_MMAP_MAX": (-4, 0), "M_TRIM_THRESHOLD": (-1, -1), "M_TOP_PAD": (-2, 2**28)}
+_KEEPING = {"M_MMAP_MAX": (-4, 0), "M_TRIM_THRESHOLD": (-1, -1), "M_TOP_PAD": (-2, 2**28)}
+# And those that give it back, however many threads take turns.
+_RETURNING = {"M_MMAP_THRESHOLD": (-3, 2**18), "M_ARENA_MAX": (-8, 1)}
 
 
 def chosen_device(name: str | None) -> str:
@@ -57,9 +59,21 @@ def keep_freed_memory() -> None:
     Otherwise every tensor above 32 MB is given back to the operating system and taken anew in each epoch, with a page
     fault for every 4 kB. Only for processes of our own: a library must not decide this for its callers.
     """
+    _tell_malloc(_KEEPING)
+
+
+def give_back_freed_memory() -> None:
+    """Let the C library give freed blocks back at once, likewise: for work that is to take little memory.
+
+    Otherwise each of the threads that take turns would keep blocks of up to 32 MB for itself.
+    """
+    _tell_malloc(_RETURNING)
+
+
+def _tell_malloc(settings: dict[str, tuple[int, int]]) -> None:
     if not sys.platform.startswith("linux"):
         return
     library = ctypes.CDLL(None)
     if hasattr(library, "gnu_get_libc_version"):
-        for parameter, value in _MALLOPT.values():
+        for parameter, value in settings.values():
             library.mallopt(parameter, value)

@@ -9,25 +9,13 @@ from torch import Tensor
 from cagat.distributed import World
 from cagat.errors import CagatError
 from cagat.settings import TrainConfig
-from cagat.training.calibration import fit_temperature, interval, predicted_shares
+from cagat.training.calibration import fit_temperature, interval
 from cagat.training.cross_fit import CrossFit
 from cagat.training.make_trainer import make_trainer
-from cagat.training.problem import Problem
+from cagat.training.problem import Judged, Problem
 from cagat.training.trainer import Trainer
 
 _logger = logging.getLogger(__name__)
-
-
-class Judged(NamedTuple):
-    """Labelled nodes that a model did not learn from, and its logits for them."""
-
-    logits: Tensor
-    classes: Tensor
-
-    @property
-    def accuracy(self) -> float:
-        """The share that is right."""
-        return (self.logits.argmax(dim=1) == self.classes).double().mean().item()
 
 
 class Estimate(NamedTuple):
@@ -69,9 +57,8 @@ class Estimate(NamedTuple):
 
 def judged_nodes(problem: Problem, trainer: Trainer, logits: Tensor) -> Judged | None:
     """The test nodes; else, with folds, all labelled nodes, each by a model that has not seen its label."""
-    test = problem.part("test")
-    if len(test.nodes):
-        return Judged(logits[test.nodes], test.classes)
+    if problem.sizes["test"]:
+        return problem.judged("test", logits)
     if isinstance(trainer, CrossFit):
         return Judged(trainer.out_of_fold, problem.part("train").classes)
     return None
@@ -81,16 +68,17 @@ def temperature_of(problem: Problem, trainer: Trainer, logits: Tensor) -> float:
     """From labelled nodes that the model did not learn from and that no accuracy is measured on."""
     if isinstance(trainer, CrossFit):
         return fit_temperature(trainer.out_of_fold, problem.part("train").classes)
-    val, shares = problem.part("val"), None if problem.val_labels is None else predicted_shares(logits)
-    return fit_temperature(logits[val.nodes], val.classes, shares)
+    shares = None if problem.val_labels is None else problem.predicted_shares(logits)
+    return fit_temperature(*problem.judged("val", logits), shares)
 
 
 def accuracy_without_graph(config: TrainConfig, problem: Problem) -> float | None:
     """The accuracy of a perceptron that sees the features alone, on the nodes that the model is judged by.
 
-    Nothing if the features are made of the graph, or if it cannot be fitted: the model itself must not suffer from it.
+    Nothing if the features are made of the graph, or are in parts, or if it cannot be fitted: the model itself must not
+    suffer from it.
     """
-    if problem.graph.get("structural", False):
+    if problem.graph.get("structural", False) or "parts" in problem.graph:
         return None
     keys = ("dataset", "data_dir", "seed", "feature_norm", "class_weight", "fixed_epochs")
     plain = {key: getattr(config, key) for key in keys}

@@ -1,6 +1,7 @@
 """Epochs over a whole graph whose nodes are shared by several processes, and the bytes that these exchange."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -39,8 +40,31 @@ class GraphParallel(EpochPlan):
     ) -> None:
         assert isinstance(model, CaGAT)
         self._convs = [conv for conv in model.convs if isinstance(conv, CaGATConv)]
+        self._world = world
+        self._owner: Tensor | None = None
+        x, graph, _ = inputs
+        if not isinstance(graph, PartedGraph):  # Else it was cut beforehand, and each process has brought its own.
+            x, graph, train, val = self._cut(inputs, train, val)
+        self.graph = replace(graph, halo=graph.halo._replace(dtype=halo_dtype))
+        if self.graph.runs_passes and self.graph.device.type == "cpu":
+            self.graph.local_order()  # Here all processes meet for it.
+        super().__init__(model, (x, self.graph, None), train, val, objective)
+        weights = torch.ones(train.nodes.numel()) if train.class_weight is None else train.class_weight[train.classes]
+        totals = torch.tensor([weights.double().sum(), val.nodes.numel()], dtype=torch.float64)
+        self._train_weight, self._num_val = world.sum(totals).tolist()
+        self.has_validation = self._num_val > 0
+        self.step_traffic: Traffic | None = None
+        self.evaluation_traffic = Traffic()
+        for parameter in model.parameters():
+            world.broadcast(parameter)
+
+    def _cut(
+        self, inputs: tuple[Any, ...], train: Labelled, val: Labelled
+    ) -> tuple[Any, PartedGraph, Labelled, Labelled]:
+        """Cut a graph that all processes have, and take this process's part."""
         x, edge_index, weight = inputs
-        num_nodes, normalization, dtype = int(x.shape[0]), self._convs[0].normalization, self._convs[0].att_src.dtype
+        world, num_nodes = self._world, int(x.shape[0])
+        normalization, dtype = self._convs[0].normalization, self._convs[0].att_src.dtype
         if world.size > num_nodes:
             raise ConfigError(f"{world.size} processes cannot share {num_nodes} nodes. Start fewer.")
         device = edge_index.device
@@ -50,22 +74,10 @@ class GraphParallel(EpochPlan):
         whole = CSRGraph.from_edge_index(
             edge_index.cpu(), num_nodes, None if weight is None else weight.cpu(), normalization=normalization
         )
-        self.graph = PartedGraph.of(
-            whole, self._owner, world, normalization=normalization, dtype=dtype, halo_dtype=halo_dtype
-        ).to(device)
-        if device.type == "cpu":
-            self.graph.local_order()  # Here all processes meet for it.
-        own = self.graph.own
+        graph = PartedGraph.of(whole, self._owner, world, normalization=normalization, dtype=dtype).to(device)
+        own = graph.own
         x = x.rows(own, share_dropout=True) if isinstance(x, SparseFeatures) else x[own]
-        super().__init__(model, (x, self.graph, None), self._here(train), self._here(val), objective)
-        self.has_validation = val.nodes.numel() > 0
-        weights = torch.ones(train.nodes.numel()) if train.class_weight is None else train.class_weight[train.classes]
-        self._train_weight, self._num_val = float(weights.sum()), val.nodes.numel()
-        self._world = world
-        self.step_traffic: Traffic | None = None
-        self.evaluation_traffic = Traffic()
-        for parameter in model.parameters():
-            world.broadcast(parameter)
+        return x, graph, _here(train, own), _here(val, own)
 
     def losses(self, epoch: int) -> Iterator[Tensor]:
         """This process's share of the loss."""
@@ -98,9 +110,12 @@ class GraphParallel(EpochPlan):
         return Validation(*found.tolist())
 
     def logits(self) -> Tensor | None:
-        """The logits of all nodes, in the first process."""
+        """The logits of all nodes, in the first process; of a graph that was cut beforehand, each has its own."""
+        own: Tensor = self.model(*self.inputs).cpu()
+        if self._owner is None:
+            return own
         counts = torch.bincount(self._owner, minlength=self._world.size).tolist()
-        gathered = self._world.to_first(self.model(*self.inputs).cpu(), counts)
+        gathered = self._world.to_first(own, counts)
         if gathered is None:
             return None
         logits = torch.empty_like(gathered)
@@ -129,18 +144,19 @@ class GraphParallel(EpochPlan):
         }
         return {"parallel": "graph", "processes": self._world.size, "ranks": self._world.all_of(ours)}
 
-    def _here(self, labelled: Labelled) -> Labelled:
-        """Those of some nodes that this process holds, as it numbers them."""
-        row = torch.searchsorted(self.graph.own, labelled.nodes).clamp(max=self.graph.own.numel() - 1)
-        ours = self.graph.own[row] == labelled.nodes
-        return labelled._replace(nodes=row).some(ours)
-
     def _train_loss(self, logits: Tensor) -> Tensor:
-        return self._loss(logits, self.train) / self._train_weight
+        loss: Tensor = self._loss(logits, self.train) / self._train_weight
+        return loss
 
     @staticmethod
     def _loss(logits: Tensor, labelled: Labelled) -> Tensor:
         return F.cross_entropy(logits[labelled.nodes], labelled.classes, labelled.class_weight, reduction="sum")
+
+
+def _here(labelled: Labelled, own: Tensor) -> Labelled:
+    """Those of some nodes that this process holds, as it numbers them."""
+    row = torch.searchsorted(own, labelled.nodes).clamp(max=own.numel() - 1)
+    return labelled._replace(nodes=row).some(own[row] == labelled.nodes)
 
 
 class Forecast(NamedTuple):

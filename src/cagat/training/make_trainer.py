@@ -31,7 +31,7 @@ def make_trainer(config: TrainConfig, problem: Problem, device: torch.device, wo
     model, inputs = fresh_model(config, problem.graph, device)
     train, val = (problem.part(name).to(device) for name in ("train", "val"))
     options = config.fit_options()
-    objective = Objective.of(options, train, problem.graph.num_nodes)
+    objective = Objective.of(options, problem.trained_on(), problem.num_nodes)
     if config.objective == "consistent" and objective == Objective():
         _logger.info("Most nodes have a label to train on, so that the objective is supervised.")
     plan = choose_plan(config, model, inputs, train, val, world, objective)
@@ -55,7 +55,7 @@ def choose_plan(
     objective: Objective | None = None,
 ) -> EpochPlan:
     """The plan that a configuration asks for."""
-    if config.parallel is None and world.size > 1:
+    if config.parallel is None and not config.out_of_core and world.size > 1:
         raise ConfigError(
             f"There are {world.size} processes, but no word on how they share the work. Add --parallel graph, or "
             "--batching cluster --parallel data."
@@ -63,7 +63,7 @@ def choose_plan(
     for flag, asked in (("objective consistent", config.objective == "consistent"), ("batching", config.batching)):
         if asked and (model.has_own_losses or model.closed_form):
             raise ConfigError(f"The model {config.model} has a training of its own, so --{flag} cannot be had with it.")
-    if config.parallel == "graph":
+    if config.parallel == "graph" or config.out_of_core:
         halo_dtype = None if config.halo_dtype is None else getattr(torch, config.halo_dtype)
         return GraphParallel(model, inputs, train, val, world, objective, halo_dtype)
     if config.batching is None:

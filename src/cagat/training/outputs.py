@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 from torch import Tensor
+from torch.nn import functional as F
 
 from cagat.errors import CagatError
 from cagat.files import atomic_write, read_bounded
@@ -21,11 +22,10 @@ from cagat.training.cross_fit import CrossFit
 from cagat.training.doubts import OutOfFold
 from cagat.training.estimate import Estimate, accuracy_without_graph, judged_nodes, temperature_of
 from cagat.training.evidence import find_evidence
-from cagat.training.predictions import Predictions
 from cagat.training.problem import Problem, inputs_for
 from cagat.training.run_directory import RunDirectory, RunError
 from cagat.training.trained_run import Description, write_weights
-from cagat.training.trainer import Epoch, Trainer, accuracy_of
+from cagat.training.trainer import Epoch, Trainer
 
 _LARGEST_RESULT = 100_000
 
@@ -77,7 +77,8 @@ def write_outputs(
     assert logits is not None, "the process that writes has the logits"
     assert best is not None
     assert config.feature_norm is not None
-    val, test = problem.part("val"), problem.part("test")
+    problem = problem.gathered(logits, with_test=finished)
+    val, sizes = problem.judged("val", logits), problem.sizes
     temperature = temperature_of(problem, trainer, logits)
     # Of a finished run, and of no other, the labels of test nodes are looked at.
     judged = judged_nodes(problem, trainer, logits) if finished else None
@@ -90,13 +91,13 @@ def write_outputs(
         seed=config.seed,
         epochs=len(trainer.history),
         best_epoch=best.number,
-        val_loss=val.loss(logits).item() if len(val.nodes) else _or_none(best.val_loss),
-        val_accuracy=accuracy_of(logits, val) if len(val.nodes) else _or_none(best.val_accuracy),
-        test_accuracy=accuracy_of(logits, test) if finished and len(test.nodes) else None,
+        val_loss=F.cross_entropy(*val).item() if sizes["val"] else _or_none(best.val_loss),
+        val_accuracy=val.accuracy if sizes["val"] else _or_none(best.val_accuracy),
+        test_accuracy=problem.judged("test", logits).accuracy if finished and sizes["test"] else None,
         seconds=round(seconds, 3),
         run_dir=str(directory.path),
         protocol=problem.protocol,
-        **{f"{part}_nodes": len(nodes) for part, nodes in problem.split._asdict().items()},
+        **{f"{part}_nodes": count for part, count in sizes.items()},
         temperature=temperature,
         classes=len(graph.class_names),
         class_weight="none" if problem.class_weight is None else "balanced",
@@ -128,12 +129,11 @@ def write_outputs(
     write_weights(directory.model, trainer.model, description)
     names = list(graph.class_names)
     evidence = None
-    if isinstance(trainer.model, CaGAT):
+    if isinstance(trainer.model, CaGAT) and "parts" not in graph:
         device = trainer.model.convs[0].att_src.device
         inputs = inputs_for(trainer.model, graph, config.feature_norm, device)
         evidence = find_evidence(trainer.model, inputs, logits.argmax(dim=1), problem.split.train)
-    predictions = Predictions.from_logits(logits, graph, names, problem.split, temperature, evidence)
-    predictions.write(directory.predictions)
+    problem.write_predictions(directory.predictions, logits, temperature, evidence)
     if isinstance(trainer, CrossFit):
         train = problem.part("train")
         held_out = OutOfFold(

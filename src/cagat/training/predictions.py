@@ -2,9 +2,11 @@
 
 import logging
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -122,6 +124,27 @@ def write_table(table: pa.Table, path: Path) -> None:
         told = f"{path}: {changed} names begin as formulas of a spreadsheet do, and got an apostrophe before them."
         _logger.warning("%s Write a .parquet file to have them as they are.", told)
     atomic_write(path, lambda stream: pyarrow.csv.write_csv(plain, stream))
+
+
+def write_tables(path: Path, tables: Iterable[pa.Table]) -> None:
+    """As :func:`write_table`, of a table that comes in pieces; where no piece comes, no file is written."""
+    pieces = iter(tables)
+    first = next(pieces, None)
+    if first is None:
+        return
+    require_suffix(path, TABLE_FILES)
+    opened = pyarrow.parquet.ParquetWriter if path.suffix == ".parquet" else pyarrow.csv.CSVWriter
+
+    # In a CSV, names of columns change as names of nodes do: they are those of classes.
+    plain = (table if path.suffix == ".parquet" else without_formulas(table)[0] for table in chain([first], pieces))
+
+    def write(stream: BinaryIO) -> None:
+        start = next(plain)
+        with opened(stream, start.schema) as writer:
+            for table in chain([start], plain):
+                writer.write_table(table)
+
+    atomic_write(path, write)
 
 
 def without_formulas(table: pa.Table) -> tuple[pa.Table, int]:

@@ -2,8 +2,10 @@
 
 import hashlib
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,7 +21,10 @@ from cagat.errors import DatasetError
 from cagat.models import Labelled, NodeClassifier, create
 from cagat.nn import SparseFeatures
 from cagat.settings import FeatureNorm, TrainConfig
+from cagat.training.calibration import predicted_shares
 from cagat.training.cross_fit import FOLDS, folds_of
+from cagat.training.evidence import Evidence
+from cagat.training.predictions import Predictions
 
 _logger = logging.getLogger(__name__)
 
@@ -27,6 +32,18 @@ DEFAULT_LABELS = 20
 
 LOPSIDED = 0.6
 """The share of labels of one class above which classes weigh the same by default."""
+
+
+class Judged(NamedTuple):
+    """Labelled nodes that a model did not learn from, and its logits for them."""
+
+    logits: Tensor
+    classes: Tensor
+
+    @property
+    def accuracy(self) -> float:
+        """The share that is right."""
+        return (self.logits.argmax(dim=1) == self.classes).double().mean().item()
 
 
 @dataclass(frozen=True)
@@ -49,27 +66,18 @@ class Problem:
     def load(cls, config: TrainConfig, encoder: TableEncoder | None = None) -> "Problem":
         """Load the graph of a configuration, and decide what each label is for; a run has its encoder already."""
         graph = load_graph(config.dataset, config.data_dir, config, encoder)
-        fraction = config.train_fraction
-        asked = config.labels is not None or config.val_labels is not None or fraction is not None
         has_split = hasattr(graph, "train_mask")
-        is_own = not is_name(config.dataset) and not has_split and not asked and config.parallel is None
-        protocol = config.protocol or ("all" if is_own else "split")
-        labels = val_labels = folds = None
+        is_own = not is_name(config.dataset) and not has_split and not asks_for_split(config)
+        protocol = config.protocol or ("all" if is_own and config.parallel is None else "split")
+        labels, val_labels = labels_per_class(config, has_split) if protocol == "split" else (None, None)
+        folds = None
         if protocol == "all":
             split = _all_labels(graph)
             folds = folds_of(graph.y[split.train], config.seed)
-        elif has_split and not asked:
+        elif has_split and not asks_for_split(config):
             split = data.split_given(graph)
-        elif fraction is not None:
-            split = data.split_fractions(graph.y, fraction, config.val_fraction or 0.0, config.seed, keep_small=True)
         else:
-            labels = DEFAULT_LABELS if config.labels is None else config.labels
-            val_labels = DEFAULT_LABELS if config.val_labels is None else config.val_labels
-            # The paper's graphs have no small classes, so that one there would be a mistake.
-            keeps = not is_name(config.dataset)
-            split = data.split(
-                graph.y, labels, val_labels, config.seed, class_names=graph.class_names, keep_small=keeps
-            )
+            split = drawn_split(config, graph.y, graph.class_names)
         weight = class_weight(graph.y[split.train], len(graph.class_names), config.class_weight)
         return cls(graph, split, labels, val_labels, protocol, folds, weight)
 
@@ -78,12 +86,48 @@ class Problem:
         nodes = getattr(self.split, name)
         return Labelled(nodes, self.graph.y[nodes], self.class_weight if name == "train" else None)
 
+    def trained_on(self) -> Labelled:
+        """The training nodes of all processes that share the graph, by whatever number."""
+        return self.part("train")
+
+    def gathered(self, logits: Tensor, *, with_test: bool) -> "Problem":
+        """The same, knowing the logits of the validation nodes of all processes, and perhaps of the test nodes."""
+        return self
+
+    def judged(self, name: str, logits: Tensor) -> Judged:
+        """The nodes of a part, their classes, and what the logits of all nodes say of them."""
+        nodes = getattr(self.split, name)
+        return Judged(logits[nodes], self.graph.y[nodes])
+
+    def predicted_shares(self, logits: Tensor) -> Tensor:
+        """The share of each class among all nodes, as logits have it."""
+        return predicted_shares(logits)
+
+    def write_predictions(self, path: Path, logits: Tensor, temperature: float, evidence: Evidence | None) -> None:
+        """Write what is predicted for each node."""
+        names = list(self.graph.class_names)
+        Predictions.from_logits(logits, self.graph, names, self.split, temperature, evidence).write(path)
+
+    @property
+    def num_nodes(self) -> int:
+        """How many nodes the graph has."""
+        return int(self.graph.num_nodes)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many nodes each part of the split has."""
+        return {name: len(nodes) for name, nodes in self.split._asdict().items()}
+
+    @property
+    def label_counts(self) -> Tensor:
+        """How many nodes are labelled with each class."""
+        return torch.bincount(self.graph.y[self.graph.y >= 0], minlength=len(self.graph.class_names))
+
     def summary(self) -> str:
         """How many labels there are, and what each is for."""
-        graph, (train, val, test) = self.graph, map(len, self.split)
-        counts = torch.bincount(graph.y[graph.y >= 0], minlength=len(graph.class_names))
+        (train, val, test), counts = self.sizes.values(), self.label_counts
         found = (
-            f"{int(counts.sum())} of {graph.num_nodes} nodes are labelled, in {len(counts)} classes of "
+            f"{int(counts.sum())} of {self.num_nodes} nodes are labelled, in {len(counts)} classes of "
             f"{int(counts.min())} to {int(counts.max())} nodes"
         )
         use = f"{train} for training, {val} for validation, {test} for test"
@@ -103,8 +147,7 @@ class Problem:
     def _small_classes(self) -> str:
         """What is to be said of classes that have fewer labels than were asked for."""
         wanted = (self.labels or 0) + (self.val_labels or 0)
-        counts = torch.bincount(self.graph.y[self.graph.y >= 0], minlength=len(self.graph.class_names)).tolist()
-        named = list(zip(self.graph.class_names, counts, strict=True))
+        named = list(zip(self.graph.class_names, self.label_counts.tolist(), strict=True))
         single = ", ".join(repr(name) for name, count in named if count == 1)
         if self.protocol == "all" and single:
             return f" One label alone is learnt but cannot be checked: {single}. Label more of them, or join classes."
@@ -113,6 +156,31 @@ class Problem:
     def fingerprint(self) -> str:
         """A digest of all that training depends on; labels of test nodes have no part in it."""
         return graph_digest(self.graph, *self.part("train")[:2], *self.part("val")[:2])
+
+
+def asks_for_split(config: TrainConfig) -> bool:
+    """Whether a configuration says how many nodes train or validate."""
+    return any(asked is not None for asked in (config.labels, config.val_labels, config.train_fraction))
+
+
+def labels_per_class(config: TrainConfig, has_split: bool) -> tuple[int | None, int | None]:
+    """How many nodes of each class are drawn for training and for validation; nothing if none are drawn so."""
+    if config.train_fraction is not None or (has_split and not asks_for_split(config)):
+        return None, None
+    labels, val_labels = (DEFAULT_LABELS if count is None else count for count in (config.labels, config.val_labels))
+    return labels, val_labels
+
+
+def drawn_split(config: TrainConfig, y: Tensor, class_names: Sequence[str]) -> Split:
+    """The split that a configuration draws."""
+    if config.train_fraction is not None:
+        return data.split_fractions(y, config.train_fraction, config.val_fraction or 0.0, config.seed, keep_small=True)
+    labels, val_labels = labels_per_class(config, has_split=False)
+    assert labels is not None
+    assert val_labels is not None
+    # The paper's graphs have no small classes, so that one there would be a mistake.
+    keeps = not is_name(config.dataset)
+    return data.split(y, labels, val_labels, config.seed, class_names=class_names, keep_small=keeps)
 
 
 def _all_labels(graph: Data) -> Split:
@@ -191,6 +259,9 @@ def inputs_for(model: NodeClassifier, graph: Data, feature_norm: FeatureNorm, de
     """What the model takes: scaled features, edges, and their weights if there are any."""
     x: Tensor | SparseFeatures = data.normalize_features(graph.x, feature_norm)
     assert isinstance(x, Tensor)
+    if "parts" in graph:
+        inputs: tuple[Any, ...] = graph.parts.inputs(x, model)
+        return inputs
     weight = getattr(graph, "edge_weight", None)
     edges = (graph.edge_index.to(device), None if weight is None else weight.to(device))
     if x.layout is torch.strided:

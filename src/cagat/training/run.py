@@ -21,6 +21,7 @@ from cagat.training.config_file import config_text, read_config
 from cagat.training.cross_fit import CrossFit
 from cagat.training.make_trainer import make_trainer
 from cagat.training.outputs import RunResult, finish, read_result, tensorboard_log, write_outputs
+from cagat.training.parted_problem import hand_over, load_problem
 from cagat.training.problem import Problem
 from cagat.training.run_directory import RunDirectory, RunError, metrics_line
 from cagat.training.trainer import DivergedError, Epoch, Trainer
@@ -114,7 +115,7 @@ class Run:
             if not self._resumed:
                 self.directory.require_free()
             world.share(self.config.values())
-            problem = Problem.load(self.config, self.directory.read_encoder())
+            problem = load_problem(self.config, world, self.directory.read_encoder())
             self.config = self.config.model_copy(update=_drawn(problem))
             _logger.info("%s", problem.summary())
             trainer = make_trainer(self.config, problem, device, world)
@@ -184,7 +185,8 @@ def join_run(world: World, should_stop: Callable[[], bool] = lambda: False) -> N
     """Take part in the :class:`Run` of the first process until it ends; files are left to that."""
     config = TrainConfig.from_values(world.share(None) or {})
     with _computing(config, world) as device:
-        trainer = make_trainer(config, Problem.load(config), device, world)
+        problem = load_problem(config, world)
+        trainer = make_trainer(config, problem, device, world)
         if _share_start(world, trainer):
             return
         try:
@@ -195,7 +197,8 @@ def join_run(world: World, should_stop: Callable[[], bool] = lambda: False) -> N
         except DivergedError:  # The first process says so.
             if trainer.best is None:
                 return
-        finish(trainer)
+        finished = trainer.finished
+        hand_over(problem, finish(trainer)[0], finished=finished)
 
 
 def _drawn(problem: Problem) -> dict[str, Any]:

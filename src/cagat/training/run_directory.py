@@ -8,11 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import filelock
-
 from cagat.data.encoding import TableEncoder
 from cagat.errors import CagatError, DamagedFileError
-from cagat.files import disk_errors, read_bounded, remove_leftovers
+from cagat.files import directory_lock, read_bounded, remove_leftovers
 from cagat.training.trainer import Epoch
 
 _LARGEST_METRICS = 2**26  # Half a million epochs.
@@ -106,22 +104,6 @@ class RunDirectory:
             raise RunError(
                 f"{self.metrics}: {reason}. Have it written again from the checkpoint: cagat train --resume {self.path}"
             ) from error
-
-
-@contextlib.contextmanager
-def directory_lock(path: Path) -> Iterator[None]:
-    """Make a directory and keep it for oneself."""
-    with disk_errors(path):
-        path.mkdir(parents=True, exist_ok=True)
-        lock = filelock.FileLock(path / ".lock", timeout=0)
-        try:
-            lock.acquire()
-        except filelock.Timeout:
-            raise RunError(f"{path}: another process is at work here. Wait for it, or choose another --out.") from None
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _epoch(values: dict[str, Any]) -> Epoch:
