@@ -5,7 +5,7 @@ hand. It serves every switch but ``support="edges"``, with coefficients that are
 does not serve is made of single products, and so are second gradients.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -97,14 +97,17 @@ def _heads_at_once(Z: Tensor, graph: CSRGraph) -> int:
     return group
 
 
-def _groups(tensors: list[Tensor | None], heads: int, size: int) -> Iterator[tuple[Tensor | None, ...]]:
+def _groups(tensors: list[Tensor | None], heads: int, size: int) -> Iterator[tuple[Any, ...]]:
     """The tensors of some heads after the others."""
     if size == heads:
         return iter([tuple(tensors)])
     Z, G, dst, src, seed, *of_heads = tensors
-    split = [[None] * (heads // size) if x is None else x.split(size, dim=1) for x in (Z, G, dst, src)]
-    split += [[seed] * (heads // size)]
-    split += [[None] * (heads // size) if x is None else x.split(size) for x in of_heads]
+    groups = heads // size
+    split: list[Iterable[Tensor | None]] = [
+        *([None] * groups if x is None else x.chunk(groups, dim=1) for x in (Z, G, dst, src)),
+        [seed] * groups,
+        *([None] * groups if x is None else x.chunk(groups) for x in of_heads),
+    ]
     return zip(*split, strict=True)
 
 
@@ -173,7 +176,8 @@ def _as_tensors(graph: CSRGraph, normalization: str, dtype: torch.dtype) -> list
 
 def _graph_of(tensors: list[Tensor]) -> tuple[LocalOrder, tuple[Tensor, Tensor]]:
     """What :func:`_as_tensors` took apart."""
-    return LocalOrder(CSRPattern(*tensors[:5]), *tensors[5:8]), (tensors[8], tensors[9])
+    nodes, nodes_back, entries, *weights = tensors[5:]
+    return LocalOrder(CSRPattern(*tensors[:5]), nodes, nodes_back, entries), (weights[0], weights[1])
 
 
 Part = tuple[LocalOrder, tuple[Tensor, Tensor]]
