@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cagat.diffusion import fused
+from cagat.diffusion import fused, fused_backward
 from cagat.diffusion.fused import EDGES, FULL, NO_AFFINITY
 from cagat.kernels.csr_pattern import LocalOrder
 from cagat.kernels.exchange import Calls
 from cagat.kernels.numba_products import dropout
 from cagat.kernels.row_layout import RowLayout, row_layout
-from cagat.kernels.row_passes import Attend, RowPasses, attend, attend_backward
+from cagat.kernels.row_passes import RowPasses
 from cagat.kernels.scratch import scratch
 from cagat.memory import total_memory
 
@@ -311,7 +311,7 @@ class Plan(NamedTuple):
         # The mirror image of an entry may be elsewhere, or with another process.
         is_symmetric = self.order.pattern.is_symmetric and self.order.exchange is None
         needs_rows = self.affinity == EDGES and not is_symmetric
-        arguments = fused.Backward(
+        arguments = fused_backward.Backward(
             grad=address(given),
             dH=address(dH),
             dH_full=address(self._scratch(rounds, *level).zero_() if self.affinity == FULL else None),
@@ -332,7 +332,7 @@ class Plan(NamedTuple):
         )
         most = 9 + 5 * rounds + 7 * (self._steps_of_all_rounds + rounds) + depth
         calls = self.calls()
-        passes.run(fused.backward, (*self._common(passes, calls, G, memory), *arguments), most, calls)
+        passes.run(fused_backward.backward, (*self._common(passes, calls, G, memory), *arguments), most, calls)
         coefficients = None if dots is None else self._coefficient_gradients(dots, self._grams(memory), d_grams)
         if out is None or dG_given is None:
             return dZ, dG, coefficients
@@ -382,7 +382,7 @@ class AttentionWeights(NamedTuple):
         logits, softmax = plan.vectors(), plan.matrix()
         calls = plan.calls()
         arguments = self._arguments(plan, passes, calls, plan.lay_out(Z, rows), rows, logits, softmax)
-        passes.run(attend, arguments, 3, calls)
+        passes.run(fused.attend, arguments, 3, calls)
         if self.p == 0:
             return softmax, softmax.new_empty(0), logits
         return self.dropped(plan, softmax), softmax, logits
@@ -400,7 +400,7 @@ class AttentionWeights(NamedTuple):
             grad=passes.address(dG), grad_logit=passes.address(plan.matrix()), grad_dst=passes.address(at_nodes),
             grad_src=passes.address(at_nodes[1]), out=passes.address(out) if plan.layout.is_exact else 0,
         )  # fmt: skip
-        passes.run(attend_backward, arguments, 4, calls)
+        passes.run(fused_backward.attend_backward, arguments, 4, calls)
         # Of all products of a channel of one head with another head's gradient, those with its own. With the short side
         # first they take a quarter of the time.
         heads, lanes = plan.layout.padded_heads, plan.layout.lanes
@@ -415,10 +415,10 @@ class AttentionWeights(NamedTuple):
     def _arguments(
         self, plan: Plan, passes: RowPasses, calls: Calls | None, Z: Tensor | None, rows: Tensor, logits: Tensor,
         softmax: Tensor,
-    ) -> Attend:  # fmt: skip
+    ) -> fused.Attend:  # fmt: skip
         weights = (passes.address(plan.layout.rows(weight).contiguous()) for weight in (self.dst, self.src))
         att_dst, att_src = weights
-        return Attend(
+        return fused.Attend(
             channels=plan.layout.channels, order=plan.order.nodes.data_ptr(), Z=passes.address(Z),
             rows=passes.address(rows), att_dst=att_dst, att_src=att_src, slope=passes.scales(self.slope)[0],
             dst=passes.address(logits), src=passes.address(logits[1]), softmax=passes.address(softmax),

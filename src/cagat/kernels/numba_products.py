@@ -5,7 +5,7 @@ last dimensions, so that the innermost loops run over adjacent numbers and becom
 """
 
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -13,12 +13,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cagat.kernels import row_passes, torch_products
-from cagat.kernels.compiled import compiled
+from cagat.kernels import attention_steps, steps, torch_products
+from cagat.kernels.compiled import CFunction, compiled, compiled_for_c
 from cagat.kernels.csr_pattern import CSRPattern
 from cagat.kernels.row_layout import RowLayout, row_layout
-from cagat.kernels.row_passes import RowPasses
-from cagat.kernels.simd import index, keep_alive, load, multiply_add, store, tile, zeros
+from cagat.kernels.row_passes import OWN, Constants, RowPasses, operands
+from cagat.kernels.simd import index, keep_alive, load, multiply_add, store, tile, unpack, zeros
 from cagat.kernels.threads import kernel_threads, row_threads
 
 
@@ -46,6 +46,117 @@ def _has_whole_rows(pattern: CSRPattern, x: Tensor) -> bool:
     return pattern.col.dtype == torch.int32 and layout.is_possible and layout.width == layout.channels
 
 
+class _Aggregate(NamedTuple):
+    counters: int = 0
+    transpose: int = 0
+    scale: int = 0
+    scale_add: int = 0
+    x: int = 0
+    values: int = 0
+    y: int = 0
+    add: int = 0
+    out: int = 0
+
+
+class _Softmax(NamedTuple):
+    counters: int = 0
+    dst: int = 0
+    src: int = 0
+    edge: int = 0
+    slope: int = 0
+    softmax: int = 0
+    grad: int = 0
+    grad_logit: int = 0
+    grad_dst: int = 0
+    grad_src: int = 0
+
+
+@cache
+def _aggregate(constants: Constants) -> CFunction:
+    D, L, _, H, A = constants
+
+    def aggregate(address: Any) -> None:
+        rows, columns, parts = operands(address)
+        p = unpack(address, OWN, _Aggregate)
+        side = columns if p.transpose else rows
+        steps.aggregate(
+            p.counters, side, parts, D, L, H, A, x=p.x, scale_x=p.scale, values=p.values, y=p.y, scale_y=p.scale,
+            add=p.add, scale_add=p.scale_add, out=p.out,
+        )  # fmt: skip
+
+    return compiled_for_c(aggregate)
+
+
+@cache
+def _softmax(constants: Constants) -> CFunction:
+    D, _, _, H, A = constants
+
+    def softmax(address: Any) -> None:
+        rows, _, _ = operands(address)
+        p = unpack(address, OWN, _Softmax)
+        attention_steps.softmax(
+            p.counters, rows, D, H, A, dst=p.dst, src=p.src, edge=p.edge, slope=p.slope, out=p.softmax
+        )
+
+    return compiled_for_c(softmax)
+
+
+@cache
+def _softmax_backward(constants: Constants) -> CFunction:
+    D, _, _, H, A = constants
+
+    def softmax_backward(address: Any) -> None:
+        rows, columns, _ = operands(address)
+        p = unpack(address, OWN, _Softmax)
+        c = attention_steps.softmax_backward(
+            p.counters, rows, D, H, A, dst=p.dst, src=p.src, edge=p.edge, slope=p.slope, softmax=p.softmax,
+            grad=p.grad, grad_logit=p.grad_logit, grad_dst=p.grad_dst,
+        )  # fmt: skip
+        attention_steps.sums(c, columns, D, H, A, values=p.grad_logit, out=p.grad_src)
+
+    return compiled_for_c(softmax_backward)
+
+
+def aggregate(
+    passes: RowPasses, x: Tensor, out: Tensor, *, values: Tensor | None = None, scale: float = 1.0,
+    add: Tensor | None = None, scale_add: float = 1.0, transpose: bool = False,
+) -> None:  # fmt: skip
+    """``out = scale M x + scale_add add``, where M has the given values, or else the weights of the passes."""
+    is_shared, place, (by_product, by_add) = values is None, passes.address(x), passes.scales(scale, scale_add)
+    arguments = _Aggregate(
+        transpose=transpose, scale=by_product, scale_add=by_add, x=place if is_shared else 0,
+        values=passes.address(values), y=0 if is_shared else place, add=passes.address(add), out=passes.address(out),
+    )  # fmt: skip
+    passes.run(_aggregate, arguments)
+
+
+def _softmax_pass(
+    pattern: CSRPattern, layout: RowLayout, dst: Tensor, src: Tensor, edge: Tensor | None, slope: float, out: Tensor
+) -> None:
+    """GAT's attention ``out`` at the entries, of logits that are vectors of heads."""
+    passes = RowPasses(pattern, None, layout)
+    arguments = _softmax_arguments(passes, dst, src, edge, slope)
+    passes.run(_softmax, arguments._replace(softmax=passes.address(out)))
+
+
+def _softmax_backward_pass(
+    pattern: CSRPattern, layout: RowLayout, dst: Tensor, src: Tensor, edge: Tensor | None, slope: float,
+    softmax: Tensor, grad: Tensor, grad_logit: Tensor, grad_dst: Tensor, grad_src: Tensor,
+) -> None:  # fmt: skip
+    """The gradients of :func:`_softmax_pass` at the logits of the entries, at ``dst`` and at ``src``."""
+    passes = RowPasses(pattern, None, layout)
+    arguments = _softmax_arguments(passes, dst, src, edge, slope)._replace(
+        softmax=passes.address(softmax), grad=passes.address(grad), grad_logit=passes.address(grad_logit),
+        grad_dst=passes.address(grad_dst), grad_src=passes.address(grad_src),
+    )  # fmt: skip
+    passes.run(_softmax_backward, arguments, steps=2)
+
+
+def _softmax_arguments(passes: RowPasses, dst: Tensor, src: Tensor, edge: Tensor | None, slope: float) -> _Softmax:
+    logits = (passes.address(tensor) for tensor in (dst, src, edge))
+    return _Softmax(0, *logits, *passes.scales(slope))
+
+
 @compiled
 def _spmm(rowptr: Any, col: Any, weight: Any, x: Any, out: Any, start: int, stop: int) -> None:
     """``out[i] = sum_j weight_ij x[j]``, one weight for all columns of ``x``."""
@@ -64,7 +175,7 @@ def spmm(pattern: CSRPattern, weights: list[Tensor], x: Tensor, transpose: bool)
     out = x.new_empty(rows.num_rows, x.size(1))
     if _has_whole_rows(pattern, x):
         passes = RowPasses(rows, (weight, weight), row_layout(1, x.size(1), x.dtype), by_parts=False)
-        row_passes.aggregate(passes, x.detach().contiguous(), out)
+        aggregate(passes, x.detach().contiguous(), out)
         return out
     _run(_spmm, rows.rowptr, rows.col, weight, x, out, width=x.size(1))
     return out
@@ -96,7 +207,7 @@ def spmm_heads(pattern: CSRPattern, values: Tensor, x: Tensor, transpose: bool) 
     if x.size(1) == 1 and _has_whole_rows(pattern, x):
         passes = RowPasses(pattern, None, row_layout(1, x.size(2), x.dtype), by_parts=False)
         factor, values = x.detach().contiguous(), values.detach().contiguous()
-        row_passes.aggregate(passes, factor, out, values=values, transpose=transpose)
+        aggregate(passes, factor, out, values=values, transpose=transpose)
         return out
     width = x.size(1) * x.size(2)
     _run(_spmm_heads, rows.rowptr, rows.col, pattern.perm_t, transpose, values, x, out, width=width)
@@ -136,7 +247,7 @@ def edge_softmax(pattern: CSRPattern, dst: Tensor, src: Tensor, edge: Tensor | N
     if layout is None:
         return torch_products.edge_softmax(pattern, dst, src, edge, negative_slope)
     out = dst.new_empty(pattern.num_entries, layout.padded_heads)
-    row_passes.softmax(_rows_alone(pattern, False), layout, *_padded(layout, dst, src, edge), negative_slope, out)
+    _softmax_pass(_rows_alone(pattern, False), layout, *_padded(layout, dst, src, edge), negative_slope, out)
     return layout.unpadded(out)
 
 
@@ -156,7 +267,7 @@ def edge_softmax_backward(
     gradients = [dst.new_empty(like.size(0), layout.padded_heads) for like in (dst, src, softmax)]
     grad_dst, grad_src, grad_logit = gradients
     logits, values = _padded(layout, dst, src, edge), (layout.values(softmax), layout.values(grad))
-    row_passes.softmax_backward(pattern, layout, *logits, negative_slope, *values, grad_logit, grad_dst, grad_src)
+    _softmax_backward_pass(pattern, layout, *logits, negative_slope, *values, grad_logit, grad_dst, grad_src)
     return layout.unpadded(grad_dst), layout.unpadded(grad_src), layout.unpadded(grad_logit)
 
 

@@ -138,7 +138,8 @@ class _Program(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor, steps: tuple[Any, ...], transpose: bool) -> Tensor:
         # Imported here, so that importing cagat does not wait for the compiler.
-        from cagat.kernels.row_passes import RowPasses, aggregate
+        from cagat.kernels.numba_products import aggregate
+        from cagat.kernels.row_passes import RowPasses
 
         ctx.steps, ctx.transpose = steps, transpose
         K, scale, alpha, pattern, weights, dropped = steps
