@@ -1,4 +1,4 @@
-"""Is a model that is fitted from the last weights no worse than one that is fitted anew? Written for docs/label.md.
+"""Is a model that is fitted from the last weights no worse than one anew? Written for docs/evidence/labelling.md.
 
 Run: python tools/warm_starts.py --data-dir DATA >> benchmarks/results/warm_starts.jsonl
 Then: python tools/warm_starts.py --table benchmarks/results/warm_starts.jsonl

@@ -1,4 +1,3 @@
-import sys
 from pathlib import Path
 
 import pytest
@@ -6,14 +5,13 @@ import pytest
 from cagat.errors import CagatError
 from cagat.experiments.bench import waiting
 
+pytestmark = pytest.mark.posix
 GRAPH = "synthetic:nodes=90,degree=4,classes=3,features=8,seed=0"
 
 
 @pytest.fixture
 def command(monkeypatch, tmp_path):
     """Lets a shell script take the place of the command, which takes seconds to start."""
-    if sys.platform == "win32":
-        pytest.skip("Windows runs no shell scripts")
 
     def write(script):
         path = tmp_path / "python"

@@ -113,6 +113,7 @@ def test_an_oracle_labels_cora_by_pressing_keys(driver, start, press, wait_for, 
     assert complaints(driver) == []
 
 
+@pytest.mark.posix
 def test_kill_9_in_the_middle_loses_nothing_and_one_goes_on(driver, press, wait_for, tmp_path):
     from selenium.webdriver import ActionChains
 

@@ -35,6 +35,8 @@ def measure_suggestions() -> Iterator[Measurement]:
 
 def _suggest(graph: str) -> tuple[float, float]:
     """Seconds and GiB that the command takes."""
+    if not hasattr(os, "wait4"):
+        raise CagatError("cagat suggest: this system does not say how much memory a process had.")
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "cagat", "suggest", graph, "--budget", "100", "--out", f"{folder}/found.csv"]
         started = time.perf_counter()
