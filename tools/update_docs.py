@@ -19,6 +19,8 @@ import measurement_blocks
 import warm_starts
 import where_context_helps
 from cagat.experiments.experiment import EXPERIMENTS
+from cagat.parts.part_files import ARRAYS
+from cagat.style import Table
 from command_reference import commands
 from fault_kinds.fault import read_rows as read_fault_rows
 from fault_kinds.fault import table as faults_table
@@ -39,6 +41,7 @@ BLOCKS: dict[str, Callable[[Path], str]] = {
     "warm_starts": lambda results: warm_starts.table(results.parent / "benchmarks" / "results" / "warm_starts.jsonl"),
     "faults": lambda results: faults_table(list(read_fault_rows(results / "faults.json").values())),
     "commands": commands,
+    "part_arrays": lambda results: Table(["array", "what it holds"], list(map(list, ARRAYS.items()))).markdown() + "\n",
     **{name.replace("-", "_"): accuracy_blocks.experiment_block(make) for name, make in EXPERIMENTS.items()},
     **{name: measurement_blocks.bench_block(name) for name in ("bench", "compare", "redesign", "waiting")},
     **{

@@ -6,6 +6,7 @@
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args, get_origin
@@ -408,7 +409,10 @@ def reference_page() -> str:
                 default = preset.get(setting.name, setting.default)
                 quote = "*" if setting.name in preset else "`"
                 shown = "" if default is None else quote + json.dumps(default).strip('"') + quote
-                value = setting.expected.removeprefix("valid ")
+                value = re.sub("^(valid |one of |a number (from )?)", "", setting.expected).replace(
+                    "a whole number", "whole,"
+                )
+                value = value.replace("whole, from", "whole,").replace("whole, of", "whole,")
                 lines.append(f"| `{setting.name}` | {value} | {shown} | {setting.text} |")
     return "\n".join(lines) + "\n"
 
