@@ -360,7 +360,7 @@ def test_iris_is_labelled_about_as_well_as_by_label_spreading():
     unlabelled = few == -1
     spreading = LabelSpreading(kernel="knn", n_neighbors=10).fit(StandardScaler().fit_transform(X), few)
     wanted = np.mean(spreading.transduction_[unlabelled] == y[unlabelled])
-    classifier = small(epochs=30, lr=0.1).fit(X, few)
+    classifier = small(epochs=60, lr=0.1).fit(X, few)
     assert np.mean(classifier.transduction_[unlabelled] == y[unlabelled]) > wanted - 0.05
 
 

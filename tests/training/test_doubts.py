@@ -79,7 +79,7 @@ def test_the_command(directory, tmp_path):
 
     shown = run("--top", "2", "--out", str(tmp_path / "d.csv"))
     assert shown.exit_code == 0, shown.output
-    assert "3 of 4 labels are contradicted" in shown.output
+    assert "3 of 4 labels differ from the prediction" in shown.output
     assert "=x" in shown.output
     table = pyarrow.csv.read_csv(tmp_path / "d.csv")
     assert table["node"].to_pylist() == ["'=x", "2", "4"]
