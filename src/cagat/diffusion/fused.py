@@ -99,7 +99,6 @@ class Common(NamedTuple):
     blocks: int
     exchange: int  # The function that exchanges rows and values with other processes; 0 for a whole graph.
     halves: int  # 2 if there is one: the rows that others need, and the rest.
-    rebuilds: int  # Whether the backward pass makes B again.
 
 
 class Forward(NamedTuple):

@@ -66,12 +66,6 @@ def backward(constants: Constants) -> CFunction:
         up = columns if p.walks else rows  # Against the chain.
         K, T, level, Z = p.rounds, p.steps, p.level, p.chain
         c, none = p.counters, p.nothing
-        for k in range(1, K + 1 if p.rebuilds and p.affinity == EDGES else 1):
-            H_before = p.hidden + (k - 1) * level
-            c = steps.inner(
-                c, rows, parts, D, L, H, A, x=H_before, y=H_before, scale=s.xi, add=p.G, scale_add=s.rest,
-                out=p.B + (k - 1) * p.matrix,
-            )  # fmt: skip
         if p.exchange:  # The values in our columns, some of which stand in rows of other processes.
             c = steps.exchange(c, p.exchange, VALUES, p.G)
             for r in range(K if p.affinity == EDGES else 0):

@@ -18,14 +18,14 @@ from cagat.kernels import CSRGraph, CSRPattern, edge_softmax
 from cagat.kernels.csr_pattern import LocalOrder
 from cagat.kernels.operators import Operator, is_traced, seeded_dropout
 from cagat.kernels.row_layout import row_layout
+from cagat.memory import total_memory
 
 if TYPE_CHECKING:
     from cagat.diffusion.plan import Plan
 
 # Above so many bytes that a backward pass works with, heads are worked on in groups: about so many features of all
-# nodes and values of all entries. Rows of half the size, of which more stay in the cache, take no more time
-# (docs/performance.md).
-AT_ONCE = 3 * 2**29
+# nodes and values of all entries. Half of the heads at a time take a tenth longer, a quarter half as long again.
+AT_ONCE = total_memory() // 8
 _LEVELS, _MATRICES = 11, 8
 
 # For evaluation by single products: above so many bytes of features, heads are worked on in groups.
@@ -185,16 +185,15 @@ Part = tuple[LocalOrder, tuple[Tensor, Tensor]]
 
 
 def _plan(
-    graph: list[Tensor] | Part, Z: Tensor, alpha: Tensor | None, lam: Tensor, xi: Tensor | None, *switches: Any,
-    rebuilds: bool = False,
-) -> "Plan":  # fmt: skip
+    graph: list[Tensor] | Part, Z: Tensor, alpha: Tensor | None, lam: Tensor, xi: Tensor | None, *switches: Any
+) -> "Plan":
     # Imported here, so that importing cagat does not wait for the compiler.
     from cagat.diffusion.plan import Plan
 
     coefficients = (None if c is None else c.detach() for c in (alpha, lam, xi))
     layout = row_layout(int(Z.size(1)), int(Z.size(2)), Z.dtype)
     part = _graph_of(graph) if isinstance(graph, list) else graph
-    return Plan.reduced(*part, layout, tuple(coefficients), switches, rebuilds)  # type: ignore[arg-type]
+    return Plan.reduced(*part, layout, tuple(coefficients), switches)  # type: ignore[arg-type]
 
 
 def _fused_diffusion(
@@ -204,7 +203,7 @@ def _fused_diffusion(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """The features, and what the gradient needs: the plan's memory, G, G before dropout, and the logits."""
     return _forward(
-        _plan(graph, Z, alpha, lam, xi, K, T, full, feedback, walks, rebuilds=Z.size(1) < of_all),
+        _plan(graph, Z, alpha, lam, xi, K, T, full, feedback, walks),
         *(Z, G, dst, src, seed, p, slope, first, of_all),
     )
 
@@ -226,7 +225,7 @@ def _forward(
         passes, memory = plan.passes(), plan.memory()
         local, softmax, logits = weights.forward(plan, passes, Z, plan.rows_of_Z(memory))
         H = plan.forward(passes, None, None, local, memory)
-        return H, memory, none if plan.rebuilds and p > 0 else local, softmax, logits
+        return H, memory, local, softmax, logits
     G = G.detach()
     if plan.keeps_results:
         memory, local = plan.memory(), plan.matrix()
@@ -238,14 +237,14 @@ def _forward(
 
 
 def _fake(graph: list[Tensor], Z: Tensor, G: Tensor | None, *others: Any) -> tuple[Tensor, ...]:
-    alpha, lam, xi, p, _, _, of_all, *switches = others[3:]
-    plan = _plan(graph, Z, alpha, lam, xi, *switches, rebuilds=Z.size(1) < of_all)
+    alpha, lam, xi, p, _, _, _, *switches = others[3:]
+    plan = _plan(graph, Z, alpha, lam, xi, *switches)
     H = torch.empty_like(Z, memory_format=torch.contiguous_format)
     if G is not None and not plan.keeps_results:
         return H, *(Z.new_empty(0) for _ in range(4))
     entries, heads = graph[1].size(0), plan.layout.padded_heads
     return (
-        H, Z.new_empty(plan.kept_elements), Z.new_empty(0) if plan.rebuilds and p > 0 else Z.new_empty(entries, heads),
+        H, Z.new_empty(plan.kept_elements), Z.new_empty(entries, heads),
         Z.new_empty(entries, heads) if G is None and p > 0 else Z.new_empty(0),
         Z.new_empty(2, Z.size(0), heads) if G is None else Z.new_empty(0),
     )  # fmt: skip
@@ -257,7 +256,7 @@ def _gradients(
     T: int, full: bool, feedback: bool, walks: bool, learns: bool, kept: list[Tensor], grad: Tensor,
 ) -> list[Tensor]:  # fmt: skip
     """The gradients at Z, at G or at both weights, and at the coefficients if they are learnt; not differentiable."""
-    plan = _plan(graph, Z, alpha, lam, xi, K, T, full, feedback, walks, rebuilds=Z.size(1) < of_all)
+    plan = _plan(graph, Z, alpha, lam, xi, K, T, full, feedback, walks)
     return _backward_of(plan, Z, G, dst, src, seed, lam, p, slope, first, of_all, learns, kept, grad)
 
 
@@ -277,8 +276,6 @@ def _backward_of(
         )
         passes = plan.passes()
         softmax, logit = logits
-        if plan.rebuilds and p > 0:
-            local = weights.dropped(plan, softmax)
         dV, dG, coefficients = plan.backward(passes, memory, local, grad, learns=learns, has_given=False)
         made = weights.backward(plan, passes, (local, softmax, logit), plan.rows_of_Z(memory), dV, dG)
         return [*made, *(coefficients or ())]

@@ -46,7 +46,6 @@ class Plan(NamedTuple):
         affinity: Where it is taken.
         feedback: Whether H is aggregated.
         walks: Whether features go down the chain by Abar, and not by its transpose: S <- alpha Abar S Abar + ...
-        rebuilds: Whether the backward pass makes matrices again instead of keeping them.
     """
 
     order: LocalOrder
@@ -60,13 +59,11 @@ class Plan(NamedTuple):
     affinity: int
     feedback: bool
     walks: bool
-    rebuilds: bool = False
 
     @classmethod
     def reduced(
         cls, order: LocalOrder, weights: tuple[Tensor, Tensor], layout: RowLayout,
         coefficients: tuple[Tensor | None, Tensor, Tensor | None], switches: tuple[int, int, bool, bool, bool],
-        rebuilds: bool = False,
     ) -> "Plan":  # fmt: skip
         """The plan of K rounds of T steps, given whether affinity is full, whether there is feedback, and a walk."""
         (alpha, lam, xi), (rounds, steps, full, feedback, walks) = coefficients, switches
@@ -79,7 +76,7 @@ class Plan(NamedTuple):
         ):  # The features of a round enter nothing: all steps are one round, if there are any.
             rounds, steps = (0, 0) if alpha is None else (1, rounds * steps)
         affinity = NO_AFFINITY if xi is None else FULL if full else EDGES
-        return cls(order, weights, layout, alpha, lam, xi, rounds, max(1, steps), affinity, feedback, walks, rebuilds)
+        return cls(order, weights, layout, alpha, lam, xi, rounds, max(1, steps), affinity, feedback, walks)
 
     @property
     def _steps_of_all_rounds(self) -> int:
@@ -90,15 +87,15 @@ class Plan(NamedTuple):
         """The shapes of what the forward pass keeps for the backward pass, one after the other.
 
         The chain of Z, or with feedback Z and the chain of each round without its start; the features before each
-        round, if they enter it; with affinity on the edges, the matrix of each round, if it is not made again; and with
-        affinity on all pairs, the small matrices of each step and their transposes.
+        round, if they enter it; with affinity on the edges, the matrix of each round; and with affinity on all pairs,
+        the small matrices of each step and their transposes.
         """
         levels = 0 if self.alpha is None else self._steps_of_all_rounds if self.feedback else self.rounds * self.steps
         has_hidden = self.affinity != NO_AFFINITY or self.feedback
         return (
             (levels + 1, *self._level),
             (self.rounds if has_hidden else 0, *self._level),
-            (self.rounds if self.affinity == EDGES and not self.rebuilds else 0, *self._matrix),
+            (self.rounds if self.affinity == EDGES else 0, *self._matrix),
             (self._steps_of_all_rounds if self.affinity == FULL else 0, 2, *self._small),
         )
 
@@ -217,8 +214,6 @@ class Plan(NamedTuple):
             places.append(place if length else 0)
             place += _padded(length) * size
         chain, hidden, B, grams = places
-        if self.affinity == EDGES and self.rebuilds:
-            B = passes.address(self.matrix(self.rounds))
         common = fused.Common(
             counters=0,  # They are made by the passes.
             nothing=0,
@@ -246,7 +241,6 @@ class Plan(NamedTuple):
             blocks=passes.address(self._gram_blocks()),
             exchange=0 if calls is None else calls.address,
             halves=1 if calls is None else 2,
-            rebuilds=self.rebuilds,
         )
         one = np.ones_like(lam)
         scales = passes.scales(one, alpha, 1 - alpha, xi, lam, 1 - lam, lam * alpha, lam * (1 - alpha), lam * xi)
@@ -330,7 +324,7 @@ class Plan(NamedTuple):
             **dict(zip(("dot_terms", "dot_levels", "dot_Z", "dot_G", "dot_xi"), dot, strict=True)),
             levels=passes.scales(*map(float, range(depth + 1)))[0] if learns else 0,
         )
-        most = 9 + 5 * rounds + 7 * (self._steps_of_all_rounds + rounds) + depth
+        most = 9 + 4 * rounds + 7 * (self._steps_of_all_rounds + rounds) + depth
         calls = self.calls()
         passes.run(fused_backward.backward, (*self._common(passes, calls, G, memory), *arguments), most, calls)
         coefficients = None if dots is None else self._coefficient_gradients(dots, self._grams(memory), d_grams)
@@ -385,14 +379,14 @@ class AttentionWeights(NamedTuple):
         passes.run(fused.attend, arguments, 3, calls)
         if self.p == 0:
             return softmax, softmax.new_empty(0), logits
-        return self.dropped(plan, softmax), softmax, logits
+        return self._dropped(plan, softmax), softmax, logits
 
     def backward(
         self, plan: Plan, passes: RowPasses, kept: tuple[Tensor, Tensor, Tensor], V: Tensor, dV: Tensor, dG: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
         """The gradients at Z and at both weights, given those at the rows and at G."""
         G, softmax, logits = kept
-        dG = self.dropped(plan, dG) if self.p > 0 else dG
+        dG = self._dropped(plan, dG) if self.p > 0 else dG
         out, at_nodes = plan.features(), plan.vectors()
         calls = plan.calls()
         kept_softmax = softmax if self.p > 0 else G
@@ -425,7 +419,7 @@ class AttentionWeights(NamedTuple):
             exchange=0 if calls is None else calls.address, halves=1 if calls is None else 2,
         )  # fmt: skip
 
-    def dropped(self, plan: Plan, values: Tensor) -> Tensor:
+    def _dropped(self, plan: Plan, values: Tensor) -> Tensor:
         """Values at the entries, dropped as they would be in the order of the given graph."""
         exchange = plan.order.exchange
         positions = plan.order.entries if exchange is None else exchange.positions

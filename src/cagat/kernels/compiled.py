@@ -34,9 +34,12 @@ CFunction = Callable[[int], None]
 FAST_MATH = ("reassoc", "contract", "nsz")
 
 
+_KERNELS = Path(__file__).parent
+
+
 @functools.cache
-def source_hash(package: Path = Path(__file__).parent) -> str:
-    """A hash of all files that compiled loops may call."""
+def source_hash(package: Path = _KERNELS) -> str:
+    """A hash of all files of a package: loops may call whatever stands in their own and in this one."""
     digest = hashlib.sha256()
     for path in sorted(package.glob("*.py")):
         digest.update(path.read_bytes())
@@ -52,7 +55,9 @@ def _named_by_sources(function: Callable[..., None]) -> Callable[..., None]:
     copy.__module__ = function.__module__
     held = [cell.cell_contents for cell in function.__closure__ or ()]
     constants = [getattr(value, "__name__", str(value)) for value in held if isinstance(value, int | type)]
-    copy.__qualname__ = "-".join([function.__qualname__, source_hash(), *constants])
+    own = Path(function.__code__.co_filename).parent
+    hashes = [source_hash(), *([] if own == _KERNELS else [source_hash(own)])]
+    copy.__qualname__ = "-".join([function.__qualname__, *hashes, *constants])
     return copy
 
 
