@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from cagat.kernels import CSRPattern, row_passes, torch_products
+from cagat.kernels import CSRPattern, numba_products, row_passes, torch_products
 from cagat.kernels.row_layout import row_layout
 from cagat.kernels.row_passes import RowPasses
 from cagat.kernels.simd import FAR, NEAR, prefetch
@@ -45,7 +45,7 @@ def test_products(by_parts, symmetric, transpose, distance):
         matrix = torch.zeros(NODES, NODES)
         matrix[row, col] = weight if own is None else own[:, 0]
         out = torch.empty_like(rows(x))
-        row_passes.aggregate(
+        numba_products.aggregate(
             passes, rows(x), out, values=own, scale=2.0, add=rows(add), scale_add=-1.0, transpose=transpose
         )
         expected = 2 * (matrix.T if transpose else matrix) @ x - add
@@ -60,11 +60,13 @@ def test_softmax_and_its_gradient(symmetric, distance):
     edge, grad = (torch.randn(pattern.num_entries, 3, dtype=torch.float64) for _ in range(2))
     logits = tuple(map(layout.values, (dst, src, edge)))
     softmax, logit = (torch.empty_like(logits[2]) for _ in range(2))
-    row_passes.softmax(pattern, layout, *logits, 0.2, softmax)
+    numba_products._softmax_pass(pattern, layout, *logits, 0.2, softmax)
     expected = torch_products.edge_softmax(pattern, dst, src, edge, 0.2)
     assert_close(layout.unpadded(softmax), expected)
     at_dst, at_src = torch.empty_like(logits[0]), torch.empty_like(logits[1])
-    row_passes.softmax_backward(pattern, layout, *logits, 0.2, softmax, layout.values(grad), logit, at_dst, at_src)
+    numba_products._softmax_backward_pass(
+        pattern, layout, *logits, 0.2, softmax, layout.values(grad), logit, at_dst, at_src
+    )
     gradients = torch_products.edge_softmax_backward(pattern, dst, src, edge, 0.2, expected, grad)
     for one, other in zip(map(layout.unpadded, (at_dst, at_src, logit)), gradients, strict=True):
         assert_close(one, other)
@@ -77,7 +79,7 @@ def test_the_prefetch_distance_changes_no_bit(monkeypatch):
         monkeypatch.setattr(row_passes, "CACHED_BYTES", cached)
         found.append(torch.empty_like(x))
         passes = RowPasses(pattern, (weight, weight), row_layout(1, 64, torch.float32))
-        row_passes.aggregate(passes, x, found[-1])
+        numba_products.aggregate(passes, x, found[-1])
     assert torch.equal(*found)
 
 
