@@ -4,7 +4,8 @@
     python tools/measure_parts.py --nodes 10000000 --edges 100000000 --parts 32 --heads 4 --processes
     python tools/measure_parts.py --cuts
 
-writes benchmarks/results/parts.json, one entry for each size, and the edges that either method cuts. Memory is what Linux tells of a process: `anonymous` is
+writes benchmarks/results/parts.json, one entry for each size, and the edges that either method cuts (which looks for
+PubMed in CAGAT_DATA). Memory is what Linux tells of a process: `anonymous` is
 what only this process has, `peak` also holds what lies in files that are mapped, which the system may take back.
 """
 
