@@ -1,9 +1,11 @@
 """Measure graphs in parts: cutting, training out of core and by processes, predicting; memory and seconds of each.
 
     python tools/measure_parts.py --nodes 1000000 --edges 10000000 --parts 8
-    python tools/measure_parts.py --nodes 10000000 --edges 100000000 --parts 32 --processes
+    python tools/measure_parts.py --nodes 10000000 --edges 100000000 --parts 32 --heads 4 --processes
+    python tools/measure_parts.py --cuts
 
-writes benchmarks/results/parts.json, one entry for each size. Memory is what Linux tells of a process: `anonymous` is
+writes benchmarks/results/parts.json, one entry for each size, and the edges that either method cuts (which looks for
+PubMed in CAGAT_DATA). Memory is what Linux tells of a process: `anonymous` is
 what only this process has, `peak` also holds what lies in files that are mapped, which the system may take back.
 """
 
@@ -18,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
+GRAPHS = ("cora", "pubmed", "synthetic:nodes=20000,degree=10,classes=8,features=64,seed=0")
 RESULTS = ROOT / "benchmarks" / "results" / "parts.json"
 _OPENING = """
 import json, sys, time
@@ -48,8 +51,12 @@ def main() -> None:
     parser.add_argument("--heads", type=int, default=8)
     parser.add_argument("--processes", type=int, nargs="*", default=[1, 2, 4], help="numbers of processes to compare")
     parser.add_argument("--work", type=Path, help="where files are put (default: a temporary directory)")
+    parser.add_argument("--cuts", action="store_true", help="only cut published graphs, by either method")
     given = parser.parse_args()
-    if given.work is None:
+    if given.cuts:
+        with tempfile.TemporaryDirectory() as work:
+            _write("cuts", [_cut(name, parts, Path(work)) for name in GRAPHS for parts in (2, 8)])
+    elif given.work is None:
         with tempfile.TemporaryDirectory() as work:
             _measure(given, Path(work))
     else:
@@ -59,7 +66,9 @@ def main() -> None:
 
 def _measure(given: argparse.Namespace, work: Path) -> None:
     tables, parts = work / "tables", work / "parts"
-    found: dict[str, Any] = {key: value for key, value in vars(given).items() if key not in ("work", "processes")}
+    found: dict[str, Any] = {
+        key: value for key, value in vars(given).items() if key not in ("work", "processes", "cuts")
+    }
     found |= {"cores": os.cpu_count(), "measured": time.strftime("%Y-%m-%d"), "load_before": os.getloadavg()[0]}
     _python(ROOT / "tools" / "large_graph.py", tables, "--nodes", given.nodes, "--edges", given.edges)
     cut = ("data", "partition", tables, parts, "--parts", given.parts, "--method", "stream", "--json")
@@ -79,9 +88,22 @@ def _measure(given: argparse.Namespace, work: Path) -> None:
         opening = [_opening(parts, rank, size) for rank in range(size)]
         found["processes"][size] = {"ranks": ranks, "opening": opening, "seconds": result["seconds"]}
         found["processes"][size]["val_loss"] = result["val_loss"]
+    _write(f"{given.nodes} nodes", found)
+
+
+def _cut(name: str, parts: int, work: Path) -> dict[str, Any]:
+    """The share of edges that each method cuts."""
+    shares = {}
+    for method in ("metis", "stream"):
+        out = work / f"{name.partition(':')[0]}-{parts}-{method}"
+        cut = _cagat("data", "partition", name, out, "--parts", parts, "--method", method, "--json")
+        shares[method] = cut["result"]["cut"]
+    return {"graph": name, "parts": parts, **shares}
+
+
+def _write(key: str, found: Any) -> None:
     known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    known[f"{given.nodes} nodes, {given.edges} edges"] = found
-    RESULTS.write_text(json.dumps(known, indent=1) + "\n")
+    RESULTS.write_text(json.dumps({**known, key: found}, indent=1) + "\n")
 
 
 def _opening(parts: Path, rank: int, size: int) -> dict[str, float]:

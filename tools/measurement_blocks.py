@@ -194,6 +194,66 @@ def halos(results: Path) -> str:
     return Table(["graph", "parts", "edges cut", "halo nodes per node", "largest of any part"], lines).markdown() + "\n"
 
 
+def cuts(results: Path) -> str:
+    """How many edges either way to cut a graph leaves between parts."""
+    lines = [
+        [
+            row["graph"].partition(":")[0],
+            str(row["parts"]),
+            *(f"{100 * row[method]:.1f} %" for method in ("metis", "stream")),
+        ]
+        for row in benchmark(results, "parts")["cuts"]
+    ]
+    return Table(["graph", "parts", "cut by metis", "cut by stream"], lines).markdown() + "\n"
+
+
+def parts(results: Path) -> str:
+    """Time and memory of cutting a graph to disk and of training on one part after the other."""
+    lines = []
+    for size, found in benchmark(results, "parts").items():
+        for step, title in _STEPS.items() if size != "cuts" else ():
+            run = found[step]
+            what = title.format(parts=found["parts"], epochs=found["epochs"])
+            memory = (f"{run[kind] / 1e6:.0f}" for kind in ("anonymous_bytes", "peak_bytes"))
+            lines.append([f"{size}, {found['edges']} edges", what, f"{run['seconds']:.0f}", *memory])
+    head = ["graph", "step", "s", "memory of its own, MB", "with mapped files, MB"]
+    return Table(head, lines).markdown() + "\n"
+
+
+_STEPS = {
+    "partition": "cut into {parts} parts (`stream`)",
+    "out_of_core": "train out of core, {epochs} epochs and predictions",
+    "predict": "predict out of core",
+}
+
+
+def shares(results: Path) -> str:
+    """What each of several processes has in memory, beside its share of what one process has."""
+    lines = []
+    for size, found in benchmark(results, "parts").items():
+        runs = found["processes"] if size != "cuts" else {}
+        for count, run in runs.items():
+            of_one = runs["1"]["ranks"][0]["peak_memory_bytes"] - runs["1"]["opening"][0]["nothing_bytes"]
+            ours = [
+                (rank["peak_memory_bytes"] - opening["nothing_bytes"], (rank["nodes"] + rank["halo_nodes"]) / nodes)
+                for rank, opening in zip(run["ranks"], run["opening"], strict=True)
+                for nodes in (found["nodes"],)
+            ]
+            most = max(ours, key=lambda one: one[0] / one[1])
+            lines.append(
+                [
+                    size,
+                    count,
+                    f"{100 * most[1]:.0f} %",
+                    f"{most[0] / 1e6:.0f}",
+                    f"{most[0] / (most[1] * of_one):.2f}",
+                    f"{max(opening['seconds'] for opening in run['opening']):.1f}",
+                ]
+            )
+    head = ["graph", "processes", "part and halo", "memory, MB", "by its share of one process", "s to open"]
+    return Table(head, lines).markdown() + "\n"
+
+
 def clusters(results: Path) -> str:
     """Accuracy on the whole graph and in batches of parts, split by split."""
     found = json.loads((results / "cluster_pubmed.json").read_text(encoding="utf-8"))

@@ -54,6 +54,9 @@ BLOCKS: dict[str, Callable[[Path], str]] = {
             measurement_blocks.scaling,
             measurement_blocks.weak,
             measurement_blocks.halos,
+            measurement_blocks.cuts,
+            measurement_blocks.parts,
+            measurement_blocks.shares,
             measurement_blocks.clusters,
             measurement_blocks.estimate,
         )
