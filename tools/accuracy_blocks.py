@@ -3,22 +3,22 @@
 import json
 import statistics
 from collections.abc import Callable
-from dataclasses import replace
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from cagat.experiments.experiment import Experiment, Row, readings, table1, tuned
+from cagat.experiments.experiment import Experiment, Row, contenders, factors, readings, table1, table1_seen
 from cagat.experiments.jobs import JobStore
 from cagat.experiments.records import Records
 from cagat.experiments.summary import TableCell, paired_difference, table_cells
-from cagat.experiments.tables import RIVALS, note, readable_tables, reported, rival
+from cagat.experiments.tables import note, readable_tables, reported
 from cagat.experiments.tuning import read_trials
 from cagat.models import card
 from cagat.style import Table
 
-FIRST_UNSEEN = 4
-"""Splits before this one were looked at before the last search, see docs/explanation/reproducible.md."""
+main_table = table1_seen
+"""The table that README.md and the verdict are made from."""
 
 SWITCHES = ("support", "affinity", "feedback")
 """What makes a reading of the paper."""
@@ -62,24 +62,10 @@ def source(experiment: Experiment, results: Path) -> str:
     return f"From `results/{name}.jsonl`, which `cagat reproduce {name.replace('_', '-')}` wrote with {known}."
 
 
-def _differences(
-    own: dict[tuple[str, int], TableCell], places: list[tuple[str, int]], cells: list[TableCell]
-) -> list[list[str]]:
-    """The lines of paired differences to GAT and to APPNP, where there are any."""
-    lines = []
-    for method, name in RIVALS.items():
-        pairs = {place: (cell, rival(cell, cells, method)) for place, cell in own.items()}
-        found = {place: cell.minus(other) for place, (cell, other) in pairs.items() if other is not None}
-        if any(found.values()):
-            texts = [one.text() if (one := found.get(place)) else "" for place in places]
-            lines.append(["", f"difference to {name} (paired)", *texts])
-    return lines
-
-
 def baselines(results: Path) -> str:
     """Cell by cell, how far the best preset of each of our baselines lies above the paper's figure."""
     above: dict[str, dict[tuple[str, int], float]] = {}
-    for cell in cells_of(table1(), results):
+    for cell in cells_of(main_table(), results):
         figure = reported("table1", cell.row, *cell.place)
         if figure is not None and cell.row.method != "cagat":
             best = above.setdefault(cell.row.method, {})
@@ -92,17 +78,47 @@ def baselines(results: Path) -> str:
     return Table(["method", *(f"{dataset} {labels}" for dataset, labels in places)], rows).markdown() + "\n"
 
 
-def untouched(results: Path) -> str:
-    """Tuned CaGAT on the splits of Table 1 whose accuracies nobody had seen when its preset was searched."""
-    unseen = [
-        replace(cell, accuracies={seed: share for seed, share in cell.accuracies.items() if seed >= FIRST_UNSEEN})
-        for cell in cells_of(table1().restricted(methods=["cagat", *RIVALS]), results)
-    ]
-    ours = {cell.place: cell for cell in unseen if cell.row == tuned("cagat")}
-    head = ["tuned CaGAT", *(f"{dataset} {labels}" for dataset, labels in ours)]
-    rows = [line[1:] for line in _differences(ours, list(ours), unseen)]
-    counts = sorted({len(cell.accuracies) for cell in ours.values()})
-    return f"{Table(head, rows).markdown()}\n\nSplits from {FIRST_UNSEEN} on, n = {', '.join(map(str, counts))}.\n"
+def contenders_compared(results: Path) -> str:
+    """CaGAT's default preset on Table 1 minus each other contender, split by split, the nearest first."""
+    cells = cells_of(table1(), results)
+    ours = {cell.place: cell for cell in cells if cell.row == contenders("cagat")[0]}
+    rows = []
+    for row in contenders(*dict.fromkeys(one.row.method for one in cells)):
+        theirs = {cell.place: cell for cell in cells if cell.row == row and cell.place in ours}
+        found = {place: difference for place in theirs if (difference := ours[place].minus(theirs[place]))}
+        if found and row != contenders("cagat")[0]:
+            mean = statistics.fmean(one.mean for one in found.values())
+            texts = [found[place].text() if place in found else "" for place in ours]
+            rows.append((mean, [row.method, row.preset, *texts, f"{mean:+.1f}"]))
+    if not rows:
+        return "Not yet run.\n"
+    head = ["CaGAT minus", "preset", *(f"{dataset} {labels}" for dataset, labels in ours), "mean"]
+    return Table(head, [line for _, line in sorted(rows)], words=2).markdown() + "\n"
+
+
+def factors_compared(results: Path) -> str:
+    """What context gives with the objective and without, and what the objective gives with context and without."""
+    experiment = factors()
+    by_row: dict[str, dict[tuple[str, int], TableCell]] = {}
+    for cell in cells_of(experiment, results):
+        by_row.setdefault(f"{cell.row.method} {cell.row.name}", {})[cell.place] = cell
+    if not by_row:
+        return "Not yet run.\n"
+    pairs = (
+        ("context, with the objective", "cagat best", "cagat best without context"),
+        ("context, without the objective", "cagat plain", "cagat plain without context"),
+        ("the objective, with context", "cagat best", "cagat plain"),
+        ("the objective, without context", "cagat best without context", "cagat plain without context"),
+        ("CaGAT instead of GAT, with the objective", "cagat best", "gat best"),
+        ("CaGAT instead of GAT, without the objective", "cagat plain", "gat plain"),
+    )
+    places, rows = list(product(experiment.graph_names, experiment.labels)), []
+    for what, one, other in pairs:
+        ours, theirs = by_row.get(one, {}), by_row.get(other, {})
+        found = [ours[at].minus(theirs[at]) if at in ours and at in theirs else None for at in places]
+        rows.append([what, *(difference.text() if difference else "" for difference in found)])
+    head = ["what it gives, in points", *(f"{dataset} {labels}" for dataset, labels in places)]
+    return Table(head, rows).markdown() + "\n"
 
 
 def nearest(results: Path) -> str:
@@ -151,7 +167,7 @@ def _by_split(cells: list[TableCell]) -> dict[int, float]:
 
 def fit_times(results: Path) -> str:
     """What a run of Table 1 costs: median seconds of a core and epochs, for all methods that learn by epochs."""
-    experiment = table1()
+    experiment = main_table()
     store = store_of(experiment, results)
     runs: dict[tuple[str, str], dict[str, list[dict[str, Any]]]] = {}
     for job in experiment.jobs():
@@ -173,11 +189,13 @@ def _cost(runs: list[dict[str, Any]]) -> str:
 
 
 def searches(results: Path) -> str:
-    """The best configuration of each search with the objective and without."""
+    """The best configuration of each search with the objective and without, and of its finalists on other splits."""
     rows = []
-    for name in ("cagat", "gat", "appnp"):
-        found = [read_trials(results / "tuning" / f"{name}_{kind}") for kind in ("plain", "best")]
+    for name in ("cagat", "gat", "appnp", "gcnii", "grand"):
+        found = [read_trials(results / "tuning" / f"{name}_{kind}") for kind in ("plain", "best", "best_finalists")]
         best = [max((trial.value or 0.0 for trial in trials), default=0.0) for trials in found]
-        rows.append([name, *(f"{100 * one:.1f}" for one in best), ", ".join(str(len(trials)) for trials in found)])
-    head = ["model", "supervised", "consistent", "configurations tried"]
+        if any(found):
+            tried = ", ".join(str(len(trials)) for trials in found if trials)
+            rows.append([name, *(f"{100 * one:.1f}" if one else "" for one in best), tried])
+    head = ["model", "supervised", "consistent", "consistent, finalists on other splits", "configurations tried"]
     return Table(head, rows).markdown() + "\n"

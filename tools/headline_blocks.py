@@ -5,8 +5,8 @@ import statistics
 from collections.abc import Iterable
 from pathlib import Path
 
-from accuracy_blocks import cells_of
-from cagat.experiments.experiment import Row, figure1, figure2, suggest, table1, table2
+from accuracy_blocks import cells_of, main_table
+from cagat.experiments.experiment import Row, figure1, figure2, suggest, table2
 from cagat.experiments.summary import Difference, TableCell
 from cagat.experiments.tables import reported
 from cagat.models import card
@@ -32,7 +32,7 @@ def contender(method: str, cells: list[TableCell]) -> Cells:
 
 def readme(results: Path) -> str:
     """CaGAT beside its rivals and the paper, and with labels that `cagat suggest` chose."""
-    cells = cells_of(table1(), results)
+    cells = cells_of(main_table(), results)
     shown = {method: contender(method, cells) for method in CONTENDERS}
     graphs = [graph for graph, labels in shown["cagat"] if labels == LABELS]
     means: dict[str, list[float | None]] = {}
@@ -88,7 +88,7 @@ def verdict(results: Path) -> str:
 
 
 def _accuracy_claims(results: Path) -> Iterable[list[str]]:
-    cells = cells_of(table1(), results)
+    cells = cells_of(main_table(), results)
     ours = {cell.place: cell for cell in cells if cell.row == Row("cagat", "paper")}
     claimed = {place: reported("table1", Row("cagat", "paper"), *place) for place in ours}
     means = {place: figure.mean for place, figure in claimed.items() if figure}

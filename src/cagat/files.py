@@ -99,6 +99,14 @@ def disk_errors(path: Path) -> Iterator[None]:
         raise WriteError(f"{path}: cannot be written ({error.strerror}). {remedy}") from error
 
 
+def take_room(file: int, size: int) -> None:
+    """Make an open file so long, with room on the disk: a full one would kill the process that writes to a mapping."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, 0, size)
+    else:  # Where the system cannot take room beforehand, as macOS.
+        os.ftruncate(file, size)
+
+
 @contextlib.contextmanager
 def directory_lock(path: Path) -> Iterator[None]:
     """Make a directory and keep it for oneself."""

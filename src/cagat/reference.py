@@ -48,7 +48,7 @@ def dense_adjacency(
     return A, edge
 
 
-def diffusion_matrix(A: Tensor, normalization: Literal["row", "sym", "walk"] = "row") -> Tensor:
+def diffusion_matrix(A: Tensor, normalization: Literal["row", "sym", "walk", "gcn"] = "row") -> Tensor:
     """Line 3: ``D^-1 A``, or with our extension ``D^-1/2 A D^-1/2``; the inverse of an empty degree is 0."""
     degree = A.sum(dim=1)
     if normalization in ("row", "walk"):
@@ -72,7 +72,7 @@ def cagat_layer(
     support: Literal["full", "edges"] = "full",
     affinity: Literal["edges", "full"] = "edges",
     feedback: bool = False,
-    normalization: Literal["row", "sym", "walk"] = "row",
+    normalization: Literal["row", "sym", "walk", "gcn"] = "row",
     negative_slope: float = 0.2,
     edge_logits: Tensor | None = None,
 ) -> ReferenceResult:
@@ -93,7 +93,7 @@ def cagat_layer(
         affinity: Whether ``<h_i, h_j>`` is taken on the edges or on all pairs.
         feedback: Whether H is fed back into the aggregation.
         normalization: How the diffusion matrix is normalised; with ``"walk"``, our extension, it stands untransposed on
-            the right of S, too.
+            the right of S, too. ``"gcn"``, another one, is ``"sym"`` and makes of ``G_ij`` ``G_ij sqrt(D_ii / D_jj)``.
         negative_slope: LeakyReLU's slope.
         edge_logits: What edge features add to the logits, ``(n, n, heads)``.
 
@@ -111,6 +111,8 @@ def cagat_layer(
     )
     Abar = diffusion_matrix(A, normalization).to(Z)
     right = Abar if normalization == "walk" else Abar.T
+    root = A.sum(dim=1).sqrt().to(Z)
+    inverse_root = torch.where(root > 0, 1 / root, 0)
 
     def one_head(h: int, Z: Tensor, alpha: Any, lam: Any, xi: Any) -> tuple[Tensor, Tensor, Tensor]:
         # Line 4: G_ij = softmax over j in N_i of LeakyReLU(Theta^T [z_i || z_j]), Eq. (1)-(2).
@@ -122,6 +124,8 @@ def cagat_layer(
         has_edge = edge.any(dim=1, keepdim=True)
         logits = logits.masked_fill(~edge & has_edge, -torch.inf)
         G = torch.softmax(logits, dim=1) * edge
+        if normalization == "gcn":
+            G = root[:, None] * G * inverse_root[None, :]
 
         H = lam * (G @ Z) + (1 - lam) * Z  # Line 5.
         S = G  # Line 6.

@@ -14,14 +14,12 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from cagat.configs import card
-from cagat.errors import ConfigError, nearest
+from cagat.errors import NO_LIMIT, ConfigError, expected_number, nearest, shown, wrong_value
 
 GRAPH, TABLES, MODEL, CAGAT = "Graph", "Tables", "Model", "CaGAT"
 TRAINING, SCALE, RUN = "Training", "Large graphs", "Run"
 
 FeatureNorm = Literal["l1", "l2", "binary", "none"]
-_MANY = 2**31 - 1
-"""No limit that a user should have to think about."""
 
 
 def _setting(
@@ -67,10 +65,10 @@ class TrainConfig(BaseModel):
         "graph without a split.",
     )
     labels: int | None = _setting(
-        GRAPH, "Training nodes per class; by default the graph's own split, or 20.", low=1, high=_MANY
+        GRAPH, "Training nodes per class; by default the graph's own split, or 20.", low=1, high=NO_LIMIT
     )
     val_labels: int | None = _setting(
-        GRAPH, "Validation nodes per class; by default the graph's own split, or 20.", low=0, high=_MANY
+        GRAPH, "Validation nodes per class; by default the graph's own split, or 20.", low=0, high=NO_LIMIT
     )
     train_fraction: float | None = _setting(
         GRAPH, "Share of each class for training, instead of a number.", low=0, high=1
@@ -99,6 +97,9 @@ class TrainConfig(BaseModel):
     heads: int | None = _by_preset(MODEL, "Attention heads per hidden layer.", 1, 2**14)
     dropout: float | None = _by_preset(MODEL, "Dropout on the input of each layer.", 0, 1)
     attention_dropout: float | None = _by_preset(MODEL, "Dropout on the attention.", 0, 1)
+    attention_weight_decay: float | None = _by_preset(
+        MODEL, "Weight decay of what attention is made with; by default `weight_decay` (cagat, gat).", 0, 1000
+    )
     input_dropout: float | None = _by_preset(MODEL, "Dropout on the propagated features (grand).", 0, 1)
     dropnode: float | None = _by_preset(
         MODEL, "Share of nodes whose features are dropped in a training step (grand).", 0, 1
@@ -106,8 +107,8 @@ class TrainConfig(BaseModel):
     theta: float | None = _by_preset(MODEL, "How far weights may be from the identity (gcnii).", 0, 1000)
     dense_weight_decay: float | None = _by_preset(MODEL, "Weight decay of dense layers (gcnii).", 0, 1000)
     decay_biases: bool | None = _by_preset(MODEL, "Also apply weight decay to biases (gat).")
-    neighbours: int | None = _by_preset(MODEL, "Neighbours sampled per node (cvd-pp).", 1, _MANY)
-    batch_size: int | None = _by_preset(MODEL, "Training nodes per step (cvd-pp; khop, by default 64).", 1, _MANY)
+    neighbours: int | None = _by_preset(MODEL, "Neighbours sampled per node (cvd-pp).", 1, NO_LIMIT)
+    batch_size: int | None = _by_preset(MODEL, "Training nodes per step (cvd-pp; khop, by default 64).", 1, NO_LIMIT)
 
     alpha: float | None = _by_preset(
         CAGAT, "Share of context in the attention; in appnp and gcnii, of the initial features.", 0, 1
@@ -125,20 +126,32 @@ class TrainConfig(BaseModel):
         CAGAT, "Compute the affinity Q on all pairs of nodes, or on edges only."
     )
     feedback: bool | None = _by_preset(CAGAT, "Aggregate the features of the previous round, S H, instead of S Z.")
-    normalization: Literal["row", "sym", "walk"] | None = _by_preset(CAGAT, "How to normalise the adjacency matrix.")
+    normalization: Literal["row", "sym", "walk", "gcn"] | None = _by_preset(
+        CAGAT, "How to normalise the adjacency matrix."
+    )
     propagation: Literal["all", "last"] | None = _by_preset(CAGAT, "Which layers aggregate over the graph.")
     learn_coefficients: bool | None = _by_preset(CAGAT, "Learn alpha, lam and xi.")
 
-    epochs: int | None = _by_preset(TRAINING, "Maximum number of epochs.", 1, _MANY)
-    patience: int | None = _by_preset(TRAINING, "Stop after so many epochs without a lower validation loss.", 1, _MANY)
+    epochs: int | None = _by_preset(TRAINING, "Maximum number of epochs.", 1, NO_LIMIT)
+    patience: int | None = _by_preset(
+        TRAINING, "Stop after so many epochs without a lower validation loss.", 1, NO_LIMIT
+    )
     lr: float | None = _by_preset(TRAINING, "Adam's learning rate.", 0, 1000)
-    weight_decay: float | None = _by_preset(TRAINING, "Adam's L2 penalty.", 0, 1000)
+    weight_decay: float | None = _by_preset(
+        TRAINING, "Adam's L2 penalty; with more than 20 labels per class it is smaller in proportion.", 0, 1000
+    )
     objective: Literal["supervised", "consistent"] = _setting(
         TRAINING, "Learn from labels alone, or also make predictions consistent under dropout.", "supervised"
     )
     samples: int | None = _consistent("Predictions per step", 2, 1, 64)
     consistency: float | None = _consistent("Weight of the consistency loss", 1.0, 0, 1e6)
-    ramp: int | None = _consistent("Epochs until the consistency loss has its full weight", 100, 0, _MANY)
+    emphasis: float | None = _consistent(
+        "How much more that counts where labels are few: 1 + emphasis * min(1, 2 / labels per class) times",
+        0.0,
+        0,
+        100,
+    )
+    ramp: int | None = _consistent("Epochs until the consistency loss has its full weight", 100, 0, NO_LIMIT)
     sharpening: float | None = _consistent("Temperature of the consistency target", 0.5, 0.01, 1)
     alignment: float | None = _consistent(
         "How strongly to balance predicted classes, from 0 (not at all) to 1; by default more with fewer labels",
@@ -149,7 +162,7 @@ class TrainConfig(BaseModel):
     stopping: Literal["loss", "none"] = _setting(
         TRAINING, "Keep the weights with the lowest validation loss, or with none those after `fixed_epochs`.", "loss"
     )
-    fixed_epochs: int = _setting(TRAINING, "Number of epochs if validation does not decide.", 200, 1, _MANY)
+    fixed_epochs: int = _setting(TRAINING, "Number of epochs if validation does not decide.", 200, 1, NO_LIMIT)
     class_weight: Literal["auto", "balanced", "none"] = _setting(
         TRAINING, "Weight of rare classes in the loss; auto balances if most labels are of one class.", "auto"
     )
@@ -162,8 +175,8 @@ class TrainConfig(BaseModel):
     batching: Literal["cluster", "khop"] | None = _setting(
         SCALE, "Train on subgraphs: clusters, or neighbourhoods of training nodes."
     )
-    parts: int | None = _setting(SCALE, "Number of clusters (cluster; by default 50).", low=1, high=_MANY)
-    parts_per_batch: int | None = _setting(SCALE, "Clusters per batch (cluster; by default 10).", low=1, high=_MANY)
+    parts: int | None = _setting(SCALE, "Number of clusters (cluster; by default 50).", low=1, high=NO_LIMIT)
+    parts_per_batch: int | None = _setting(SCALE, "Clusters per batch (cluster; by default 10).", low=1, high=NO_LIMIT)
     hops: int | None = _setting(
         SCALE, "Size of neighbourhoods in hops (khop); by default all that the model uses.", low=1, high=1000
     )
@@ -189,7 +202,7 @@ class TrainConfig(BaseModel):
         """
         if not isinstance(values, Mapping):
             raise ConfigError(
-                f"A configuration must give values to keys, but is {_shown(values)}. Pass a dict such as "
+                f"A configuration must give values to keys, but is {shown(values)}. Pass a dict such as "
                 '{"model": "gcn", "epochs": 100}.'
             )
         named = {str(key).replace("-", "_"): value for key, value in values.items()}
@@ -198,10 +211,11 @@ class TrainConfig(BaseModel):
         known = card(config.model)
         preset = known.preset(config.preset)
         for key, value in given.items():
-            foreign = value is not None and SETTINGS[key].by_preset and key not in preset
+            foreign = value is not None and SETTINGS[key].by_preset and key not in known.settings
             if foreign and not (key == "batch_size" and config.batching == "khop"):
+                takes = ", ".join(known.settings)
                 raise ConfigError(
-                    f"The model {config.model} has no {key} ({key}={value!r} was given). It takes {', '.join(preset)}."
+                    f"The model {config.model} has no {key} ({key}={value!r} was given). It takes {takes}."
                 )
         given = {key: value for key, value in given.items() if value is not None}
         config = cls(**({"preset": known.default, **preset, **_BATCHES.get(config.batching, {})} | given))
@@ -287,7 +301,7 @@ _BATCHES: dict[str | None, dict[str, int]] = {
     "khop": {"batch_size": 64},
 }
 
-CONSISTENT = ("samples", "consistency", "ramp", "sharpening", "alignment")
+CONSISTENT = ("samples", "consistency", "emphasis", "ramp", "sharpening", "alignment")
 """The settings of the objective `consistent`."""
 
 # What the paper and PyG call them.
@@ -315,6 +329,7 @@ class FitOptions:
     objective: str = _declared_default("objective")
     samples: int = _declared_default("samples")
     consistency: float = _declared_default("consistency")
+    emphasis: float = _declared_default("emphasis")
     ramp: int = _declared_default("ramp")
     sharpening: float = _declared_default("sharpening")
     alignment: float | None = _declared_default("alignment")
@@ -346,10 +361,9 @@ class Setting:
             return f"one of {', '.join(self.choices)}"
         if self.kind in (bool, str):
             return "true or false" if self.kind is bool else "valid text"
-        number = "a whole number" if self.kind is int else "a number"
-        if self.low is None or self.high is None:
-            return number
-        return f"{number} of at least {self.low}" if self.high == _MANY else f"{number} from {self.low} to {self.high}"
+        assert self.low is not None
+        assert self.high is not None
+        return expected_number(self.kind, self.low, self.high)
 
 
 def _declared(name: str) -> Setting:
@@ -378,8 +392,7 @@ def checked(name: str, value: Any, owner: str = "") -> Any:
     try:
         return getattr(TrainConfig.model_validate({name: value}), name)
     except ValidationError:
-        expected = SETTINGS[name].expected
-        raise ConfigError(f"{owner}{name} must be {expected}, but is {_shown(value)}.") from None
+        raise ConfigError(f"{wrong_value(owner + name, SETTINGS[name].expected, value)}.") from None
 
 
 def can_name_a_file(text: str) -> bool:
@@ -415,15 +428,6 @@ def reference_page() -> str:
                 value = value.replace("whole, from", "whole,").replace("whole, of", "whole,")
                 lines.append(f"| `{setting.name}` | {value} | {shown} | {setting.text} |")
     return "\n".join(lines) + "\n"
-
-
-def _shown(value: Any) -> str:
-    """A value in a message: of a list or the like only what it is, and of a very long number, too."""
-    if value is None:
-        return "empty"
-    if isinstance(value, int) and value.bit_length() > 63:
-        return "a number of more than 18 digits"
-    return f"{value!r:.80}" if isinstance(value, (bool, int, float, str)) else f"a {type(value).__name__}"
 
 
 if __name__ == "__main__":

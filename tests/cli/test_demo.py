@@ -11,7 +11,7 @@ def test_demo_shows_both_models_beside_each_other(tmp_path):
     done = demo("--epochs", 1, "--picture", tmp_path / "new" / "demo.png")
     assert done.exit_code == 0, done.output
     assert "2485 papers, 5069 citations" in done.output.replace("\n", " ")
-    for name in ("GAT, authors' preset", "GAT, tuned", "CaGAT, paper's preset", "CaGAT, tuned", "CaGAT, best"):
+    for name in ("GAT, authors' preset", "GAT, best", "CaGAT, paper's preset", "CaGAT, best"):
         assert name in done.output
     assert done.output.count("%") >= 2
     assert "Next:\n  cagat label GRAPH" in done.output
@@ -23,7 +23,7 @@ def test_a_quick_demo_trains_two_models_for_a_few_epochs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = demo("--quick", "--epochs", 2)
     assert done.exit_code == 0, done.output
-    assert [name in done.output for name in ("GAT, tuned", "CaGAT, tuned", "CaGAT, best")] == [True, True, False]
+    assert [name in done.output for name in ("GAT, best", "CaGAT, best", "authors")] == [True, True, False]
     assert (tmp_path / "runs" / "demo.png").exists()
 
 

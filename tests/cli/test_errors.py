@@ -86,7 +86,6 @@ SMALL = "synthetic:nodes=60,degree=4,classes=2,features=8,seed=0"
     [
         ("reproduce", "table1", "--datasets", SMALL, "--methods", "labelprop", "--labels", "3", "500", "--splits", "1"),
         ("reproduce", "all", "--datasets", SMALL, "--labels", "500"),
-        ("tune", "--dataset", SMALL, "--labels", "3", "--labels", "500"),
     ],
     ids=lambda line: " ".join(line[:2]),
 )

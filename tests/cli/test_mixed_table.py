@@ -6,12 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
 from typer.testing import CliRunner
 
-from cagat import data
+from cagat import CaGATClassifier, data
 from cagat.cli import app
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "mixed-table"
@@ -73,6 +74,17 @@ def test_pandas_frames_give_the_same_features():
     nodes["language"] = nodes["language"].astype("category")
     graph = data.from_frames(edges, nodes, target, columns={"publisher": "category", "shelf": "drop"})
     torch.testing.assert_close(graph.x, expected.x)
+
+
+def test_the_classifier_is_trained_on_the_same_frames():
+    edges, nodes, target = (pd.read_csv(EXAMPLE / table) for table in TABLES)
+    number = {book: place for place, book in enumerate(nodes["id"])}
+    genres = nodes["id"].map(dict(target.to_numpy()))  # NaN for books without a genre.
+    classifier = CaGATClassifier(epochs=20, random_state=0, columns={"publisher": "category", "shelf": "drop"})
+    ends = np.array([edges[end].map(number) for end in edges])
+    classifier.fit(nodes.drop(columns="id"), genres, graph=np.concatenate([ends, ends[::-1]], axis=1))
+    assert classifier.encoder_.describe() == data.load(EXAMPLE).encoder.describe()
+    assert (classifier.transduction_ == genres)[genres.notna()].mean() > 0.6
 
 
 def bigger(folder, *, only_new):

@@ -49,24 +49,24 @@ def test_graphs_that_are_not_there_are_named_and_paths_kept_out_of_the_tables(tm
 
 def test_the_command_does_nothing_twice(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("cagat.experiments.workers.worker_pool", lambda *_: pytest.fail("a job was begun"))
-    store = JobStore(tmp_path, "table1")
+    store = JobStore(tmp_path, "table1_seen")
     rows = (Row("gat", "authors"), Row("cagat", "paper"))
     for row in (*rows, Row("cagat", "tuned")):
         for seed in range(2):
             job = Job(row.method, row.preset, Task("cora", 20, seed))
             store.records.add(job.asked, {"test_accuracy": 0.8, "seconds": 1})
     monkeypatch.setattr("cagat.experiments.experiment.every_preset", lambda *methods: rows)
-    command = ["cagat", "reproduce", "table1", "--methods", "gat", "cagat", "--out", str(tmp_path)]
+    command = ["cagat", "reproduce", "table1-seen", "--methods", "gat", "cagat", "--out", str(tmp_path)]
     monkeypatch.setattr(sys, "argv", [*command, "--datasets", "cora", "--labels", "20", "--splits", "2"])
     with pytest.raises(SystemExit) as end:
         main()
     assert end.value.code == 0
-    assert "table1.csv" in capsys.readouterr().out
+    assert "table1_seen.csv" in capsys.readouterr().out
     monkeypatch.setattr(sys, "argv", ["cagat", "reproduce", "status", "--out", str(tmp_path), "--methods", "gat"])
     with pytest.raises(SystemExit):
         main()
     said = capsys.readouterr().out
-    assert "table1           2 of 80" in said
+    assert "table1_seen      2 of 80" in said
     assert "table2           0 of 0" in said, "a table without the method has no such runs"
     monkeypatch.setattr(sys, "argv", ["cagat", "reproduce", "all", "--methods", "gta"])
     with pytest.raises(SystemExit):

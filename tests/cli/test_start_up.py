@@ -1,3 +1,4 @@
+import gc
 import importlib
 import inspect
 import pickle
@@ -83,6 +84,20 @@ def test_names_parts_and_pickles_of_a_deferred_module(package):
 def test_other_modules_are_not_deferred(package):
     assert start_up._Finder().find_spec("json", None) is None
     assert start_up._Finder().find_spec("deferred_package", []) is None  # Nowhere to be found.
+
+
+def test_the_garbage_collector_leaves_alone_what_was_imported():
+    finder = start_up._Finder()
+    gc.unfreeze()
+    try:
+        finder.find_spec("json", None)
+        frozen = gc.get_freeze_count()
+        assert frozen > len(sys.modules)
+        later = [[] for _ in range(1000)]
+        finder.find_spec("missing", None)  # Nothing was imported since.
+        assert gc.get_freeze_count() <= frozen, len(later)
+    finally:
+        gc.unfreeze()
 
 
 def test_adam_is_torchs():

@@ -285,6 +285,18 @@ def test_what_a_model_is_warned_of(found, warning):
     assert warnings == [] if warning is None else warning in warnings[0]
 
 
+def test_warnings_are_told_beside_json(tmp_path):
+    edges = "".join(f"{node},{(node + 1) % 30}\n" for node in range(30))
+    (tmp_path / "edges.csv").write_text("source,target\n" + edges)
+    labels = "".join(f"{node},{'rare' if node % 5 == 0 else 'frequent'}\n" for node in range(30))
+    (tmp_path / "labels.csv").write_text("node,label\n" + labels)
+    given = ("--dataset", tmp_path, "--class-weight", "none", "--epochs", 2, "--no-baselines")
+    done = cagat("train", *given, "--out", tmp_path / "run", "--json")
+    found = json.loads(done.stdout)
+    assert (found["classes_predicted"], found["estimated_accuracy"]) == (1, found["majority_rate"])
+    assert "Warning: the model predicts one class for every node" in done.stderr
+
+
 def test_the_line_of_a_terminal_of_80_columns(monkeypatch):
     from rich.console import Console
 
@@ -298,6 +310,8 @@ def test_the_line_of_a_terminal_of_80_columns(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     console = Console(file=io.StringIO(), force_terminal=True, width=80, color_system=None)
     display = _Display(console)
+    display.show(Epoch(9775, 1.2345, 1.4567, 0.8765), Progressing())
+    assert "left" not in str(display.bars.tasks[0].description)  # The first epoch says nothing about the others.
     display.show(Epoch(9776, 1.2345, 1.4567, 0.8765), Progressing())
     with console.capture() as shown:
         console.print(display.bars.get_renderable())

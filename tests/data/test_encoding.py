@@ -110,6 +110,8 @@ def test_columns_that_are_missing_are_all_named(fitted):
     frame, encoder = fitted
     with pytest.raises(DatasetError, match=r"columns are missing .* 'age', 'bio'"):
         encoder.transform(frame.drop(columns=["age", "bio"]))
+    with pytest.raises(DatasetError, match=r"missing .* 'age'\. Add .*; column 'bio' holds a list in a cell"):
+        encoder.transform(frame.drop(columns="age").assign(bio=[[1]] * len(frame)))
 
 
 def test_all_problems_are_told_at_once():

@@ -1,5 +1,7 @@
 """Own graphs from tables: every form, any names, and files that are wrong."""
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
@@ -148,18 +150,19 @@ def test_what_was_cleaned_and_unused_columns_are_said_once(tmp_path, caplog):
         ({"edges": "alice,bob\nbob,cat\n"}, "'alice,bob'.*source,target"),
         ({"edges": "source,target,when\na,b,monday\n"}, r"edges\.csv, column 'when': .*'monday'"),
         ({"edges": "source,target\na,b,c\n"}, "2 columns"),
-        ({"edges": "source,target\na,\n"}, "1 rows are empty"),
-        ({"edges": "source,target\na, \n"}, "empty name"),
-        ({"edges": "source,target,weight\na,b,\n"}, "'weight': 1 cells are empty"),
-        ({"edges": "source,target,weight\na,b,-1\n"}, "weights must be 0 or more"),
+        ({"edges": "source,target\na,\n"}, "'target': 1 rows are empty, the first being row 1"),
+        ({"edges": "source,target\na, \n"}, "empty name in row 1"),
+        ({"edges": "source,target,weight\na,b,\n"}, "'weight': 1 cells are empty, the first in row 1"),
+        ({"edges": "source,target,weight\na,b,-1\n"}, "-1.0 for the edge from 'a' to 'b'; weights must"),
         ({"edges": "source,target,weight\na,b,nan\n"}, "NaN"),
-        ({"edges": "source,target,weight,weight\na,b,1,2\n"}, "'weight' is there twice"),
+        ({"edges": "u,u,v,w,w\na,a,b,1,2\n"}, "column 'u', 'w' is there twice"),
         ({"edges": EDGES, "features": "ann,1\nbob,2\n"}, "no column for the node"),
-        ({"edges": EDGES, "features": "node,f\nann,inf\n"}, "infinite"),
+        ({"edges": EDGES, "features": "node,f\nann,inf\n"}, "infinite, the first for node 'ann', feature 'f'"),
+        ({"edges": EDGES, "features": "node,feature,value\nbob,f,1\nann,g,inf\n"}, "for node 'ann', feature 'g'"),
         ({"edges": EDGES, "features": "node,f\nann,nan\n"}, r"features\.csv: column 'f' holds nothing but gaps"),
         ({"edges": EDGES, "features": "node,f,g\nann,,\n"}, "'f' holds nothing but gaps.*'g' holds nothing but gaps"),
         ({"edges": EDGES, "features": "node,f\nann,tall\nbob,tall\n"}, r"features\.csv: no column tells rows apart"),
-        ({"edges": EDGES, "features": "node,f\nann,1\nann,2\n"}, "'ann' has more than one row"),
+        ({"edges": EDGES, "features": "node,f\nann,1\nann,2\n"}, "'ann' has more than one row: 1 and 2"),
         ({"edges": EDGES, "labels": "node,colour\nann,red\n"}, "no column for the label"),
         ({"edges": EDGES, "labels": "node,label\nann,a\nann,b\n"}, "'ann' has more than one row"),
         ({"edges": EDGES, "labels": "node,label,split\nann,p,training\nbob,q,later\n"}, "'later' is no part"),
@@ -446,6 +449,14 @@ def test_graphs_as_their_publishers_wrote_them(own_graphs, name, nodes, edges, c
     assert ("535 duplicate sparse features merged" in caplog.text) == (name == "twitch")
 
 
+@pytest.mark.parametrize(("others", "told"), [("1 0", True), ("1 1", False)])
+def test_labels_of_minus_one_may_be_meant_otherwise(tmp_path, caplog, others, told):
+    labels = "node,label\nann,-1\n" + "".join(f"n{place},{one}\n" for place, one in enumerate(others.split()))
+    graph = load(folder(tmp_path / "a", edges=EDGES, labels=labels))
+    assert graph.class_names == sorted({"-1", *others.split()}, key=int)
+    assert ("leave these labels empty" in caplog.text) == told
+
+
 def test_tables_about_other_nodes(tmp_path, caplog):
     caplog.set_level("INFO")
     features = "id,age\n1,5\n2,6\n"
@@ -458,5 +469,9 @@ def test_tables_about_other_nodes(tmp_path, caplog):
     with pytest.raises(DatasetError, match=message):
         load(folder(tmp_path / "b", edges=EDGES, labels=labels))
     load(folder(tmp_path / "c", edges="1,2\n2,3\n4,3\n", features=features))
-    assert "2 of its nodes have no row in" in caplog.text
-    assert "the first being '3' in row 2, column 'target'" in caplog.text
+    message = r"nodes without a row in .*features\.csv: 2, the first being '3' in row 2, column 'target'"
+    assert re.search(message, caplog.text)
+    caplog.clear()
+    load(folder(tmp_path / "d", edges="1,2\n", features=features, labels="id,label\n1,x\n7,y\n"))
+    message = r"labels\.csv: nodes without a row in .* or .*: 1, the first being '7' in row 2, column 'id'. Nothing"
+    assert re.search(message, caplog.text)

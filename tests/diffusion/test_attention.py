@@ -14,7 +14,7 @@ READINGS = [
     {"support": support, "affinity": affinity, "feedback": feedback, "normalization": normalization}
     for support, affinity in (("full", "edges"), ("full", "full"), ("edges", "edges"))
     for feedback in (False, True)
-    for normalization in ("row", "sym", "walk")
+    for normalization in ("row", "sym", "walk", "gcn")
     if (support, normalization) != ("edges", "walk")
 ]
 
@@ -26,6 +26,8 @@ def diffused(graph: RandomGraph, K: int = 2, T: int = 2, alpha=0.4, xi=0.1, **re
     att = torch.randn(2, 3, 3, generator=generator, dtype=torch.float64)
     made = CSRGraph.from_edge_index(*graph)
     G = edge_softmax(made.pattern, (Z * att[1]).sum(-1), (Z * att[0]).sum(-1))
+    if reading.get("normalization") == "gcn":
+        G = G * made.attention_scale(G.dtype)[:, None]
     result = diffuse(Z, G, made, Coefficients(alpha, 0.3, xi), Diffusion(K, T, **reading))
     dense = reference.cagat_layer(
         Z, att[0], att[1], *reference.dense_adjacency(*graph), K=K, T=T, alpha=alpha, xi=xi, **reading

@@ -18,7 +18,7 @@ RING = RandomGraph(torch.stack([torch.arange(9), torch.arange(9).roll(1)]), 9, N
 SMALL = RandomGraph(torch.tensor([[0, 1, 2, 2, 3], [1, 2, 0, 1, 3]]), 5, None)
 USUAL = Coefficients(0.4, 0.3, 0.1)
 # Machine code is made for each size, and takes seconds. Most tests are content with two sizes of float64: one head and
-# three channels; and three heads, which are padded to four, with as many channels as keep parts of rows at 16 lanes.
+# three channels; and three heads, which are padded to four, with as many channels as keep panels of rows at 16 lanes.
 SWITCHES = [
     {"affinity": affinity, "feedback": feedback, "normalization": normalization}
     for affinity in ("edges", "full")
@@ -78,7 +78,7 @@ def assert_same(one, other, tolerance=1e-10):
     lam=st.sampled_from([0.0, 0.3, 1.0]),
     xi=st.sampled_from([0.0, 0.1]),
     learns=st.booleans(),
-    shape=st.sampled_from([(1, 3), (3, 9), (4, 4)]),  # Narrow; three parts with remainders; nothing is padded.
+    shape=st.sampled_from([(1, 3), (3, 9), (4, 4)]),  # Narrow; three panels with remainders; nothing is padded.
     switches=st.sampled_from(SWITCHES),
     p=st.sampled_from([None, 0.0, 0.5]),
 )
@@ -117,12 +117,12 @@ def test_many_rounds_and_steps(switches):
 @pytest.mark.parametrize(
     ("shape", "dtype"),
     [
-        ((8, 8), torch.float32),  # One part that is laid out in registers, and whose sums are made in two pieces.
-        ((8, 16), torch.float32),  # Two such parts.
-        ((7, 24), torch.float32),  # Three parts, and a head that is padded.
+        ((8, 8), torch.float32),  # One panel that is laid out in registers, and whose sums are made in two pieces.
+        ((8, 16), torch.float32),  # Two such panels.
+        ((7, 24), torch.float32),  # Three panels, and a head that is padded.
         ((1, 7), torch.float32),
-        ((32, 2), torch.float64),  # Heads alone fill a part.
-        ((33, 2), torch.float64),  # More heads than a part of a row can hold.
+        ((32, 2), torch.float64),  # Heads alone fill a panel.
+        ((33, 2), torch.float64),  # More heads than a panel of a row can hold.
     ],
 )
 def test_all_sizes(shape, dtype):
@@ -223,9 +223,8 @@ def check_operators(p, coefficients, diffusion, is_group=False, **options):
     opcheck(fused_gradients, (*detached, True, kept, torch.ones_like(detached[1])), **options)
 
 
-@pytest.mark.parametrize(("p", "most_kept"), [(None, 2**40), (None, 0), (0.0, 2**40), (0.5, 2**40)])
-def test_operators_keep_torchs_rules(p, most_kept, monkeypatch):
-    monkeypatch.setattr("cagat.diffusion.plan.RECOMPUTE_ABOVE", most_kept)
+@pytest.mark.parametrize("p", [None, 0.0, 0.5])
+def test_operators_keep_torchs_rules(p):
     check_operators(p, *CASES[0])
 
 
@@ -259,33 +258,46 @@ def test_bits_do_not_depend_on_the_number_of_threads(switches):
 
 
 @pytest.mark.parametrize("switches", [{}, {"feedback": True, "affinity": "full"}], ids=str)
-def test_what_is_not_kept_is_made_again(switches, monkeypatch):
-    made, Z, *_ = inputs(RING, 3, 3)
-    G, coefficients = given_attention(made, 3), learnt(USUAL, 3)
-    wanted = [Z, G, *(c.requires_grad_() for c in coefficients)]
-    expected = outcome(diffuse_features(Z, G, made, coefficients, Diffusion(2, 2, **switches)), *wanted)
-    for size in (0, 1, 40_000):
-        monkeypatch.setattr("cagat.diffusion.plan.RECOMPUTE_ABOVE", size)
-        again = outcome(diffuse_features(Z, G, made, coefficients, Diffusion(2, 2, **switches)), *wanted)
-        assert_same(again, expected, 1e-12)
-    assert not can_attend(Z, made, USUAL, Diffusion(2, 2), 0.0) or size > 0
-
-
-@pytest.mark.parametrize("switches", [{}, {"feedback": True, "affinity": "full"}], ids=str)
-@pytest.mark.parametrize("p", [0.0, 0.5])
+@pytest.mark.parametrize("p", [None, 0.0, 0.5])
 def test_heads_in_groups_are_as_all_at_once(switches, p, monkeypatch):
     made, Z, dst, src = inputs(RING, 2, 3)
     coefficients, diffusion = learnt(USUAL, 2), Diffusion(2, 2, **switches)
-    wanted = [Z, dst, src, *(c.requires_grad_() for c in coefficients)]
-    monkeypatch.setattr("cagat.diffusion.operator.AT_ONCE", 0)
+    attention = given_attention(made, 2) if p is None else GATAttention(dst, src, 0.2, p)
+    wanted = [Z, *([attention] if p is None else [dst, src]), *(c.requires_grad_() for c in coefficients)]
+    monkeypatch.setattr(operator, "AT_ONCE", 0)
     outcomes = []
     for function in (diffuse_features, single_products):
         torch.manual_seed(0)
-        H = function(Z, GATAttention(dst, src, 0.2, p), made, coefficients, diffusion)
+        H = function(Z, attention, made, coefficients, diffusion)
         first = torch.autograd.grad(H.square().sum(), wanted, create_graph=True)
         outcomes.append([H, *first, *torch.autograd.grad(sum(one.square().sum() for one in first), wanted)])
     assert outcomes[0][0].grad_fn.name() == "CatBackward0"
     assert_same(*outcomes)
+
+
+@pytest.mark.parametrize("switches", [{}, {"feedback": True, "affinity": "full"}, {"normalization": "walk"}], ids=str)
+@pytest.mark.parametrize("p", [None, 0.0, 0.5])
+def test_a_group_keeps_less_and_makes_the_rest_again_with_the_same_bits(switches, p, monkeypatch):
+    made, Z, dst, src = inputs(RING, 2, 3)
+    attention = given_attention(made, 2) if p is None else GATAttention(dst, src, 0.2, p)
+    wanted = [Z, *([attention] if p is None else [dst, src])]
+    monkeypatch.setattr(operator, "AT_ONCE", 0)
+    kept, outcomes = [], []
+    for _ in range(2):
+        torch.manual_seed(0)
+        saved = []
+        with torch.autograd.graph.saved_tensors_hooks(lambda one, to=saved: to.append(one.numel()) or one, lambda x: x):
+            H = diffuse_features(Z, attention, made, USUAL, Diffusion(3, 2, **switches))
+        outcomes.append(outcome(H, *wanted))
+        kept.append(sum(saved))
+        monkeypatch.setattr(operator.Inputs, "is_group", False)
+    assert kept[0] < kept[1]
+    assert all(map(torch.equal, *outcomes))
+
+
+@pytest.mark.parametrize(("limit", "sizes"), [(80, [8, 6, 5, 1]), (50, [4, 3, 5, 1]), (20, [2, 2, 1, 1]), (0, [1] * 4)])
+def test_as_many_heads_as_fit_are_worked_on_together(limit, sizes):
+    assert [operator.heads_at_once(heads, 10, limit) for heads in (8, 6, 5, 1)] == sizes
 
 
 def test_strided_inputs_and_gradients():
@@ -346,12 +358,13 @@ def test_when_the_attention_must_be_given():
 
 @pytest.mark.parametrize("learns", [False, True])
 def test_single_products_of_groups_of_heads_are_those_of_all(learns, monkeypatch):
-    made, Z, *_ = inputs(RING, 5, 3)
-    G, diffusion = given_attention(made, 5).detach(), Diffusion(2, 1, support="edges")
-    coefficients = learnt(USUAL, 5) if learns else USUAL
+    made, Z, *_ = inputs(RING, 6, 3)
+    G, diffusion = given_attention(made, 6).detach(), Diffusion(2, 1, support="edges")
+    coefficients = learnt(USUAL, 6) if learns else USUAL
     whole = diffuse(Z.detach(), G, made, coefficients, diffusion).H
-    monkeypatch.setattr("cagat.diffusion.operator.MOST_BYTES", 2 * 2 * 3 * 9 * 3 * 8)  # Room for two of five heads.
-    assert operator.heads_at_a_time(Z, 2) == 2
+    widths = []
+    monkeypatch.setattr(operator, "diffuse", lambda Z, *others: widths.append(Z.size(1)) or diffuse(Z, *others))
+    monkeypatch.setattr(operator, "SINGLE_AT_ONCE", 2 * 2 * 3 * 9 * 3 * 8)  # Room for two heads.
     with torch.no_grad():
         assert_close(diffuse_features(Z.detach(), G, made, coefficients, diffusion), whole)
-    assert operator.heads_at_a_time(torch.empty(10**6, 8, 500, device="meta"), 20) == 1
+    assert widths == [2, 2, 2]

@@ -34,6 +34,7 @@ GRAPH_CASES: dict[str, dict[str, Any]] = {
     "feedback without affinity": {"K": 2, "T": 1, "feedback": True, "xi": 0.0},
     "sym": {"K": 1, "T": 2, "normalization": "sym"},
     "walk": {"K": 2, "T": 1, "normalization": "walk"},
+    "gcn, directed and weighted": {"K": 2, "T": 1, "normalization": "gcn", "directed": True},
     "propagation in the last layer": {"K": 2, "T": 1, "propagation": "last"},
     "learnt": {"K": 1, "T": 1, "learn_coefficients": True},
     "dense features": {"K": 1, "T": 1, "dense": True},

@@ -36,12 +36,17 @@ def _labelled(nodes: Tensor, y: Tensor, parity: int) -> Labelled:
 
 
 def _trained(plan: EpochPlan) -> tuple[list[float], list[Tensor], Tensor]:
+    """Losses, gradients and weights of a few epochs, and the logits after them."""
     trainer = Trainer(plan, FitOptions(lr=0.05))
-    losses = [value for _ in range(EPOCHS) for value in trainer.run_epoch()[1:3]]
+    losses, found = [], []
+    for _ in range(EPOCHS):
+        losses += trainer.run_epoch()[1:3]
+        # Adam forgets by what number all gradients are multiplied, so that weights alone would not tell.
+        found += [weight.grad.clone() for weight in plan.model.parameters() if weight.grad is not None]
     plan.model.eval()
     logits = trainer.logits()
     assert logits is not None
-    return losses, [weight.detach().clone() for weight in plan.model.parameters()], logits
+    return losses, found + [weight.detach().clone() for weight in plan.model.parameters()], logits
 
 
 def alone(case: dict[str, Any]) -> tuple[list[float], list[Tensor], Tensor]:
@@ -63,11 +68,11 @@ def in_parts(world: World, directory: Path) -> dict[str, Any]:
     model = _model(parts.manifest.features)
     inputs = parts.inputs(normalize_features(parts.x().double(), "l1"), model)
     plan = GraphParallel(model, inputs, *(_labelled(nodes, y, parity) for parity in (0, 1)), world)
-    losses, weights, logits = _trained(plan)
+    losses, gradients, logits = _trained(plan)
     expected = forecast(list(model.convs), plan.graph).step
     return {
         "losses": losses,
-        "weights": [weight.tolist() for weight in weights],
+        "gradients and weights": [one.tolist() for one in gradients],
         "nodes": nodes.tolist(),
         "logits": logits.tolist(),
         "as forecast": plan.step_traffic == expected,
@@ -76,16 +81,16 @@ def in_parts(world: World, directory: Path) -> dict[str, Any]:
 
 def differences(directory: Path, case: dict[str, Any], found: list[dict[str, Any]]) -> dict[str, float]:
     """How far what processes found is from what one finds."""
-    losses, weights, logits = alone(case)
+    losses, gradients, logits = alone(case)
     ours = torch.empty_like(logits)
     for one in found:
         ours[one["nodes"]] = torch.tensor(one["logits"], dtype=torch.float64)
     return {
         "losses": max((torch.tensor(one["losses"]) - torch.tensor(losses)).abs().max().item() for one in found),
-        "weights": max(
+        "gradients and weights": max(
             (torch.tensor(mine, dtype=torch.float64) - theirs).abs().max().item()
             for one in found
-            for mine, theirs in zip(one["weights"], weights, strict=True)
+            for mine, theirs in zip(one["gradients and weights"], gradients, strict=True)
         ),
         "logits": (ours - logits).abs().max().item(),
     }

@@ -2,6 +2,7 @@
 
 import json
 
+import pandas
 import pytest
 import torch
 
@@ -30,7 +31,7 @@ def check(directories, found) -> None:
         assert all(one["as forecast"] for one in ours)
 
 
-@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("size", [1, 2, 4])
 def test_any_number_of_processes_is_exact(directories, tmp_path, size):
     run_ranks(size, run_parts, directories, tmp_path / "found.json", said=tmp_path)
     check(directories, json.loads((tmp_path / "found.json").read_text()))
@@ -97,6 +98,14 @@ def test_the_commands(directories, tmp_path):
             assert result[key] == pytest.approx(results[2][key], rel=1e-4), key
     run_ranks(2, cagat, "predict", tmp_path / "turns", "--out", tmp_path / "two.csv", said=tmp_path)
     run_ranks(2, cagat, "embed", tmp_path / "two", "--out", tmp_path / "two.parquet", said=tmp_path)
+    cagat_here("embed", tmp_path / "two", "--out-of-core", "--out", tmp_path / "turns.parquet")
+    cagat_here("embed", tmp_path / "alone", "--out", tmp_path / "alone.parquet")
+    vectors = [
+        pandas.read_parquet(tmp_path / f"{name}.parquet").set_index("node") for name in ("two", "turns", "alone")
+    ]
+    for ours in vectors[:2]:
+        ours.index = ours.index.astype(vectors[2].index.dtype)
+        pandas.testing.assert_frame_equal(ours.sort_index(), vectors[2].sort_index(), rtol=0, atol=1e-4)
     cagat_here("predict", tmp_path / "two", "--out-of-core", "--out", tmp_path / "turns.csv")
     rows = [sorted(tables(path)) for path in (tmp_path / "two.csv", tmp_path / "turns.csv")]
     theirs = sorted(tables(tmp_path / "alone" / "predictions.csv"))

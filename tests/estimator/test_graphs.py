@@ -76,8 +76,8 @@ def test_other_graphs_are_not_warned_of(graph):
         (np.array([[0.0, 1.0], [1.0, 2.0]]), "must be integers .*type float64.*astype"),
         (np.eye(3), r"ndarray: .*shape \(3, 3\). A dense adjacency matrix becomes a sparse one"),
         ("cora", "got str"),
-        (sparse.csr_array(([-2.0], ([0], [1])), shape=(3, 3)), "holds -2.0; weights must be 0 or more"),
-        (networkx.Graph([(0, 1, {"weight": -2}), (1, 2)]), "holds -2.0; weights must be 0 or more"),
+        (sparse.csr_array(([-2.0], ([0], [1])), shape=(3, 3)), "-2.0 for the edge from '0' to '1'; weights must be"),
+        (networkx.Graph([(0, 1, {"weight": -2}), (1, 2)]), "-2.0 for the edge from '0' to '1'; weights must be"),
         (sparse.csr_array(([np.nan], ([0], [1])), shape=(3, 3)), "NaN"),
     ],
 )
@@ -88,7 +88,7 @@ def test_what_is_no_graph_of_these_nodes_is_refused(graph, message):
 
 @pytest.mark.parametrize(
     ("normalization", "support"),
-    [("row", "full"), ("sym", "full"), ("walk", "full"), ("row", "edges"), ("sym", "edges")],
+    [("row", "full"), ("sym", "full"), ("walk", "full"), ("gcn", "full"), ("row", "edges"), ("gcn", "edges")],
 )
 def test_joining_changes_nothing_that_is_known(normalization, support):
     torch.manual_seed(0)

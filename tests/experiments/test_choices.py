@@ -71,8 +71,8 @@ def test_the_experiment():
     for model in ("gcn", "appnp"):
         assert {row.strategy for row in experiment.rows if row.method == model} == {"coverage", "random", "grain"}
     assert experiment.labels == MULTIPLES
-    assert list(experiment.seeds("cora")) == list(range(10, 20))
-    assert list(experiment.seeds("pubmed")) == list(range(10, 15))
+    assert list(experiment.seeds("cora", experiment.rows[0])) == list(range(10, 20))
+    assert list(experiment.seeds("pubmed", experiment.rows[0])) == list(range(10, 15))
     part = experiment.restricted(["cora"], ["gcn"], [2], 2)
     assert {one.task.seed for one in part.jobs()} == {10, 11}
     assert all(dict(one.changes)["val_labels"] == 0 for one in part.jobs())

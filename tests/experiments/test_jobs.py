@@ -202,5 +202,5 @@ def test_all_of_the_objective_tells_jobs_apart(monkeypatch):
     assert len({key(), key(("objective", "supervised")), key(("ramp", 7)), key(("alignment", 0.25))}) == 4
     assert key(("samples", 2)) == key()  # Another word for the same run.
     before = key()
-    monkeypatch.setattr("cagat.experiments.jobs.ALIGNMENT", (0.5, 2.0))
+    monkeypatch.setattr("cagat.experiments.jobs.LARGEST_ALIGNMENT", 0.5)
     assert key() != before

@@ -59,6 +59,8 @@ def test_what_is_done_with_the_nodes_is_told():
         "mine: 10 nodes train and 10 validate in each of 2 splits, drawn from 40 labelled nodes; the other 20 are left "
         "out of that split, but may be in another."
     )
+    assert "6 nodes train and 4 validate" in (said := nodes_used(graph_with([20, 3]), 5, 3, 1))
+    assert said.endswith("Smaller classes give what they have: 'c1'.")
     own = graph_with([10, 10], train=[0, 10], val=[1, 2, 11], test=[5, 15])
     assert nodes_used(own, None, None, 3) == (
         "mine: 2 nodes train and 3 validate, as its own split says; every configuration is tried from 3 starts; its 2 "
@@ -73,3 +75,5 @@ def test_what_is_done_with_the_nodes_is_told():
 def test_without_a_node_to_judge_by_there_is_no_search():
     with pytest.raises(DatasetError, match="No class has two labelled nodes"):
         search_split(graph_with([1, 1]), None, None, 100)
+    with pytest.raises(DatasetError, match="No class has two labelled nodes"):
+        search_split(graph_with([1, 1]), 5, 5, 100)

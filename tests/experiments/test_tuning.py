@@ -29,7 +29,9 @@ def in_process():
 
 
 def options(out, **changes) -> TuneOptions:
-    values = {"datasets": (GRAPH,), "labels": (5,), "splits": 2, "trials": 3, "epochs": 5}
+    values = {"model": "cagat", "datasets": (GRAPH,), "labels": (5,), "val_labels": None, "splits": 2}
+    values |= {"first_seed": 100, "trials": 3, "epochs": 5, "patience": 100, "jobs": 1, "seed": 0}
+    values |= {"space": None, "finalists": None, "data_dir": None, "given": {}}
     return TuneOptions(out=out, **values | changes)
 
 
@@ -213,8 +215,10 @@ def test_columns_and_class_weights_are_passed_on(tmp_path, monkeypatch):
 
 
 def test_a_graph_with_a_name_is_searched_by_the_papers_protocol(tmp_path):
-    assert {task.labels for task in TuneOptions(tmp_path, datasets=("cora", "pubmed")).tasks()} == {20}
-    assert [task.labels for task in TuneOptions(tmp_path, datasets=("cora", "./cora"), splits=1).tasks()] == [20, None]
+    searched = options(tmp_path, datasets=("cora", "pubmed"), labels=(None,)).searched()
+    assert searched == [("cora", 20), ("pubmed", 20)]
+    searched = options(tmp_path, datasets=("cora", "./cora"), labels=(None,)).searched()
+    assert searched == [("cora", 20), ("./cora", None)]
 
 
 def test_an_interrupted_search_ends_as_an_unbroken_one(tmp_path):
@@ -262,9 +266,9 @@ def test_committed_searches_can_be_gone_on_with(path):
     question = json.loads((path.parent / "search.json").read_text())
     chosen = {key: question[key] for key in ("model", "splits", "first_seed", "epochs", "patience")}
     chosen["val_labels"] = question.get("val_labels")
-    chosen |= {"out": path.parent, "datasets": tuple(question["datasets"]), "labels": tuple(question["labels"])}
+    chosen |= {"datasets": tuple(question["datasets"]), "labels": tuple(question["labels"])}
     space, records = question["space"], tuning.Records(path.parent / "fits.jsonl")
-    study = tuning.Search(TuneOptions(**chosen), _study(), records, space, question["graphs"], [])
+    study = tuning.Search(options(path.parent, **chosen), _study(), records, space, question["graphs"], [])
     for trial in read_trials(path.parent):
         study._replay(trial)
         replayed = study.study.trials[-1]

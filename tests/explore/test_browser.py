@@ -27,13 +27,6 @@ def page(run, tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="module")
-def driver():
-    assert not missing(), missing()
-    with browser() as driver:
-        yield driver
-
-
 @pytest.fixture
 def laptop(driver, page):
     if driver.current_url != page.as_uri():

@@ -72,6 +72,12 @@ def test_does_not_change_with_the_callers_tensors():
     assert graph.adjacency.tolist() == [1, 1]
 
 
+def test_holds_one_weight_for_all_and_makes_on_demand_what_passes_do_not_use():
+    graph = CSRGraph.from_edge_index(torch.tensor([[0, 1], [1, 0]]), 2)
+    assert graph.adjacency.untyped_storage().nbytes() == 8
+    assert graph._prepared.results.keys() == {"local order", ("local", "row", torch.float32)}
+
+
 def test_pattern_refuses_entries_outside_of_the_matrix():
     with pytest.raises(IndexError, match="row 2 of a matrix with 2 rows"):
         CSRPattern.from_sorted(torch.tensor([0, 2]), torch.tensor([0, 0]), 2, 2)

@@ -191,7 +191,7 @@ def test_broken_numbers_stay_visible():
         (lambda: spmm_heads(PATTERN, VALUES[:2], X), ValueError, "values has 2 rows .* 3"),
         (lambda: spmm_heads(PATTERN, VALUES, X[:1]), ValueError, "x has 1 rows .* 2"),
         (lambda: spmm_heads(PATTERN, VALUES[:, :1], X), ValueError, "x has 2 heads .* 1"),
-        (lambda: sddmm_heads(PATTERN, X, X[:, :, :2]), ValueError, "a has 3 channels and b has 2"),
+        (lambda: sddmm_heads(PATTERN, X, X[:, :, :2]), ValueError, "b has 2 channels where the others have 3"),
         (lambda: edge_softmax(PATTERN, X[..., 0], X[:1, :, 0]), ValueError, "src has 1 rows .* 2"),
         (lambda: edge_diffusion(PATTERN, WEIGHTS, VALUES[:2]), ValueError, "values has 2 rows .* 3"),
         (lambda: spmm_heads(PATTERN, VALUES, X[..., 0]), ValueError, r"x must have 3 dimensions, got shape \(2, 2\)"),

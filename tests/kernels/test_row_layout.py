@@ -28,7 +28,7 @@ def test_there_and_back(heads, channels):
     layout = row_layout(heads, channels, torch.float32)
     features, values = torch.randn(6, heads, channels), torch.randn(10, heads)
     rows = layout.rows(features)
-    assert rows.shape == (layout.parts, 6, layout.lanes)
+    assert rows.shape == (layout.panels, 6, layout.lanes)
     assert rows.abs().sum() == pytest.approx(features.abs().sum().item(), rel=1e-5)
     assert torch.equal(layout.features(rows), features)
     assert layout.values(values).shape == (10, layout.padded_heads)

@@ -1,5 +1,7 @@
 """Single passes against dense products; the passes of the diffusion are tested with their operator."""
 
+import weakref
+
 import numba
 import numpy as np
 import pytest
@@ -34,7 +36,7 @@ def test_products(by_parts, symmetric, transpose, distance):
     weight, values = torch.randn(pattern.num_entries), torch.randn(pattern.num_entries, 1)
     x, add = torch.randn(NODES, 128), torch.randn(NODES, 128)
     layout = row_layout(1, 128, torch.float32)
-    assert layout.parts == 2
+    assert layout.panels == 2
     passes = RowPasses(pattern, (weight, weight[pattern.perm_t.long()].contiguous()), layout, by_parts)
     assert distance == passes.constants.A
 
@@ -50,6 +52,16 @@ def test_products(by_parts, symmetric, transpose, distance):
         )
         expected = 2 * (matrix.T if transpose else matrix) @ x - add
         assert_close(out, rows(expected), rtol=1e-4, atol=1e-4)
+
+
+def test_what_a_pass_worked_with_is_freed_when_it_is_over():
+    pattern, *_ = random_pattern(symmetric=True)
+    passes = RowPasses(pattern, None, row_layout(1, 64, torch.float32))
+    x, values = torch.randn(1, NODES, 64), torch.randn(pattern.num_entries, 1)
+    gone = weakref.ref(x.untyped_storage())
+    numba_products.aggregate(passes, x, torch.empty_like(x), values=values)
+    del x
+    assert gone() is None
 
 
 @pytest.mark.parametrize("symmetric", [True, False])

@@ -33,13 +33,6 @@ def picture(driver, name):
         driver.save_screenshot(os.path.join(SCREENSHOTS, f"{name}.png"))
 
 
-@pytest.fixture(scope="module")
-def driver():
-    assert not missing(), missing()
-    with browser() as driver:
-        yield driver
-
-
 @pytest.fixture
 def press(driver, wait_for):
     """Presses a key on the page, and waits until the server has answered."""

@@ -36,7 +36,7 @@ def test_propagation_in_the_last_layer_only(inputs):
     assert not torch.equal(model(x, edge_index), model(x, edge_index[:, :7]))
     # S reaches three hops, and the degrees of the nodes there depend on one hop more.
     assert model.reach() == 4
-    with pytest.raises(ValueError, match="propagation must be one of all, last, got 'first'"):
+    with pytest.raises(ValueError, match="propagation must be one of all, last, but is 'first'"):
         CaGAT(6, 3, 3, 5, propagation="first")
 
 
@@ -92,7 +92,7 @@ def test_reset_draws_anew(inputs):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"), [({"num_layers": 0}, "at least 1, got 0"), ({"dropout": 2}, "got 2")]
+    ("arguments", "message"), [({"num_layers": 0}, "at least 1, but is 0"), ({"dropout": 2}, "but is 2")]
 )
 def test_refuses_what_makes_no_network(arguments, message):
     with pytest.raises(ValueError, match=message):

@@ -19,6 +19,7 @@ BAD = {
     "heads": [-1],
     "dropout": [2, -0.1, "half"],
     "attention_dropout": [1.5],
+    "attention_weight_decay": [-1],
     "input_dropout": [1.5],
     "dropnode": [-0.5],
     "theta": [-1],
@@ -46,7 +47,7 @@ NODES, FEATURES, CLASSES = 300, 40, 3
 FEWER = {"gcnii": {"layers": 4}}  # Its 64 show nothing more here.
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _one_thread():
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -185,7 +186,7 @@ def test_refuses_bad_hyperparameters(name):
 @pytest.mark.parametrize("name", names())
 def test_refuses_bad_numbers_of_classes(name):
     for classes in (0, -1, True, 1.5, "3"):
-        message = rf"{name}: out_channels must be an integer of at least 1, got {classes!r}"
+        message = rf"{name}: out_channels must be a whole number of at least 1, but is {classes!r}"
         with pytest.raises(ConfigError, match=message):
             create(name, 6, classes)
 
@@ -193,7 +194,7 @@ def test_refuses_bad_numbers_of_classes(name):
 @pytest.mark.parametrize("name", [name for name in names() if "labelprop" not in name])
 def test_refuses_features_that_do_not_fit(name):
     edges, x = torch.tensor([[0, 1], [1, 2]]), torch.rand(3, 5)
-    with pytest.raises(ConfigError, match="in_channels must be an integer of at least 1"):
+    with pytest.raises(ConfigError, match="in_channels must be a whole number of at least 1"):
         create(name, -7, 3)
     with pytest.raises(ValueError, match=r"5 features.*in_channels=5"):
         create(name, 6, 3)(x, edges)

@@ -55,3 +55,12 @@ def test_v2_is_two_of_pygs_layers():
     assert_close(model.embed(x, edge_index), hidden)
     assert_close(model(x, edge_index), second(hidden, edge_index))
     assert model.conv1.dropout == model.conv2.dropout == 0.6
+
+
+def test_attention_may_have_a_weight_decay_of_its_own():
+    model = GAT(6, 3, 5, attention_weight_decay=0.7)
+    rest, attention = model.parameter_groups(0.1)
+    assert (rest["weight_decay"], attention["weight_decay"]) == (0.1, 0.7)
+    expected = [one for conv in (model.conv1, model.conv2) for one in (conv.att_src, conv.att_dst)]
+    assert {id(one) for one in attention["params"]} == {id(one) for one in expected}
+    assert len(rest["params"]) + len(attention["params"]) == len(list(model.parameters()))

@@ -22,7 +22,7 @@ READINGS = [
     {"support": support, "affinity": affinity, "feedback": feedback, "normalization": normalization}
     for support, affinity in (("full", "edges"), ("full", "full"), ("edges", "edges"))
     for feedback in (False, True)
-    for normalization in ("row", "sym", "walk")
+    for normalization in ("row", "sym", "walk", "gcn")
     if (support, normalization) != ("edges", "walk")
 ]
 
@@ -369,19 +369,19 @@ def test_sixty_thousand_nodes_take_less_than_a_gibibyte_and_a_half():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"K": -1}, "K must be an integer of at least 0, got -1"),
-        ({"T": 1.5}, "T must be an integer of at least 0, got 1.5"),
-        ({"alpha": 1.1}, r"alpha must be in \[0, 1\], got 1.1"),
-        ({"alpha": float("nan")}, r"alpha must be in \[0, 1\], got nan"),
-        ({"lam": -0.1}, r"lam must be in \[0, 1\], got -0.1"),
-        ({"xi": -1e-3}, r"xi must be in \[0, 1e\+30\], got -0.001"),
-        ({"xi": float("inf")}, r"xi must be in \[0, 1e\+30\], got inf"),
-        ({"support": "all"}, "support must be one of full, edges, got 'all'"),
-        ({"affinity": "all"}, "affinity must be one of .*, got 'all'"),
+        ({"K": -1}, "K must be a whole number from 0 to 10000, but is -1"),
+        ({"T": 1.5}, "T must be a whole number from 0 to 10000, but is 1.5"),
+        ({"alpha": 1.1}, "alpha must be a number from 0 to 1, but is 1.1"),
+        ({"alpha": float("nan")}, "alpha must be a number from 0 to 1, but is nan"),
+        ({"lam": -0.1}, "lam must be a number from 0 to 1, but is -0.1"),
+        ({"xi": -1e-3}, r"xi must be a number from 0 to 1e\+30, but is -0.001"),
+        ({"xi": float("inf")}, r"xi must be a number from 0 to 1e\+30, but is inf"),
+        ({"support": "all"}, "support must be one of full, edges, but is 'all'"),
+        ({"affinity": "all"}, "affinity must be one of .*, but is 'all'"),
         ({"normalization": "walk", "support": "edges"}, 'not with "walk": change one of them'),
-        ({"normalization": "left"}, "normalization must be one of row, sym, walk, got 'left'"),
+        ({"normalization": "left"}, "normalization must be one of row, sym, walk, gcn, but is 'left'"),
         ({"support": "edges", "affinity": "full"}, 'affinity="full" is not possible'),
-        ({"K": True}, "K must be an integer of at least 0, got True"),
+        ({"K": True}, "K must be a whole number from 0 to 10000, but is True"),
         ({"aggr": "max"}, "aggr='max' is not supported"),
         ({"flow": "target_to_source"}, "flow='target_to_source' is not supported"),
     ],
@@ -449,7 +449,7 @@ def test_refuses_bipartite_graphs_with_a_reason():
         (lambda conv, x, e: conv.attention(x, e, nodes=[7]), IndexError, "no node 7"),
         (lambda conv, x, e: conv.attention(x, e, nodes=[0.5]), TypeError, "float32"),
         (lambda conv, x, e: conv.attention(x, e, nodes=torch.ones(2, dtype=torch.bool)), ValueError, r"\(3,\)"),
-        (lambda conv, x, e: conv.attention(x, e, nodes=[0], rounds=4), ValueError, "rounds must be at most 3, got 4"),
+        (lambda conv, x, e: conv.attention(x, e, nodes=[0], rounds=4), ValueError, "from 0 to 3, but is 4"),
         (
             lambda conv, x, e: CaGATConv(5, 4, edge_dim=2)(x, e, torch.ones(3, 2)),
             ValueError,
@@ -476,7 +476,7 @@ def test_attention_operators_multiply_as_the_rows_do(rounds):
     operators = conv.attention_operators(x, edge_index, rounds=rounds)
     for operator, matrix in zip(operators, (rows.G, rows.S), strict=True):
         torch.testing.assert_close(operator.matmul(V), matrix @ V[:, 0])
-    with pytest.raises(ValueError, match="rounds must be at most 2, got 3"):
+    with pytest.raises(ValueError, match="rounds must be a whole number from 0 to 2, but is 3"):
         conv.attention_operators(x, edge_index, rounds=3)
 
 

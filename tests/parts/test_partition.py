@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import torch
 
 from cagat.distributed import World
-from cagat.errors import ConfigError, DamagedFileError, DatasetError
+from cagat.errors import CagatError, ConfigError, DamagedFileError, DatasetError
 from cagat.files import WriteError
 from cagat.kernels import CSRGraph
 from cagat.parts import open_parts, part_files, partition, read_manifest
@@ -95,13 +96,21 @@ def test_tables_read_in_blocks_are_the_graph(tmp_path, monkeypatch, weighted, ea
         ("source,target\n0,-1\n", "'target': node -1 is below 0"),
         ("source,target\n0,\n", "'target': 1 rows are empty"),
         ("source,target,weight\n0,1,-2\n", "not negative"),
+        ("source,target\n0,9999999999999\n", "numbered up to 9999999999999 would need .*without gaps"),
     ],
 )
 def test_tables_that_cannot_be_read_in_blocks(tmp_path, edges, told):
     (tmp_path / "edges.csv").write_text(edges)
     (tmp_path / "features.csv").write_text("node,a\n0,1\n1,2\n")
-    with pytest.raises(DatasetError, match=told):
+    with pytest.raises(CagatError, match=told):
         partition.partition(Tables.of(tmp_path), tmp_path / "parts", 1, "stream")
+
+
+def test_a_node_without_features_is_told(tmp_path, caplog):
+    (tmp_path / "edges.csv").write_text("source,target\n0,1\n1,2\n")
+    (tmp_path / "features.csv").write_text("node,a\n0,1\n1,2\n")
+    assert partition.partition(Tables.of(tmp_path), tmp_path / "parts", 1, "stream").num_nodes == 3
+    assert "1 nodes without features" in caplog.text
 
 
 def test_a_partition_that_was_cut_off_goes_on(tmp_path, monkeypatch):
@@ -143,6 +152,21 @@ def test_a_full_disk(tmp_path, monkeypatch):
     assert cut(graph, tmp_path / "parts", 3).num_parts == 3
 
 
+@pytest.mark.posix
+def test_a_full_disk_while_tables_are_put_in_order(tmp_path, monkeypatch):
+    write_tables(tmp_path / "tables", some_graph(dense=True))
+
+    def full(file, start, size):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        # Not by writing to a mapping, which would end the process.
+        patch.setattr(os, "posix_fallocate", full)
+        with pytest.raises(WriteError, match=r"\.work: cannot be written \(No space left.*Make room"):
+            partition.partition(Tables.of(tmp_path / "tables"), tmp_path / "parts", 2, "stream")
+    assert partition.partition(Tables.of(tmp_path / "tables"), tmp_path / "parts", 2, "stream").num_parts == 2
+
+
 def test_another_plan_is_refused(tmp_path):
     cut(some_graph(), tmp_path / "parts", 2)
     with pytest.raises(DatasetError, match=r"holds 2 parts by metis of this graph\. Choose another"):
@@ -153,6 +177,8 @@ def test_another_plan_is_refused(tmp_path):
     (tmp_path / "taken" / "thesis.tex").touch()
     with pytest.raises(DatasetError, match=r"holds other files, such as 'thesis\.tex'"):
         cut(some_graph(), tmp_path / "taken", 2)
+    with pytest.raises(WriteError, match=r"thesis\.tex: cannot be written"):
+        cut(some_graph(), tmp_path / "taken" / "thesis.tex", 2)
 
 
 def damage(path: Path) -> None:
@@ -181,6 +207,14 @@ def test_a_part_that_is_damaged_missing_or_from_another_partition(tmp_path):
     (tmp_path / "other" / "part-00001").rename(out / "part-00001")
     with pytest.raises(DamagedFileError, match=r"part-00001: is not the part that .*graph\.json was written with"):
         open_parts(out, World())
+    assert cut(graph, out, 2) == manifest  # Made anew, not taken for ours.
+    # A partition that was cut off does not know the checksums of its parts yet, but their nodes.
+    shutil.rmtree(out / "part-00001")
+    shutil.copytree(tmp_path / "away", out / "part-00001")
+    shutil.rmtree(out / "part-00000")
+    shutil.copytree(tmp_path / "other" / "part-00000", out / "part-00000")
+    (out / "graph.json").unlink()
+    assert cut(graph, out, 2) == manifest
     (out / "graph.json").write_text("{}")
     with pytest.raises(DamagedFileError, match=r"graph\.json: is damaged, or from another version"):
         open_parts(out, World())

@@ -131,6 +131,14 @@ def test_a_class_with_one_label_is_named(tmp_path):
     assert f"One label alone is learnt but cannot be checked: {alone!r}. Label more of" in problem.summary()
 
 
+@pytest.mark.parametrize("values", [{"train_fraction": 0.5, "val_fraction": 0.2}, {"labels": 4, "val_labels": 2}])
+def test_a_class_that_some_part_lacks_is_named(tmp_path, values):
+    graph = str(own_graph(tmp_path / "graph", per_class=(8, 1)))
+    summary = Problem.load(TrainConfig.from_values({"dataset": graph} | values)).summary()
+    said = "Smaller classes give what they have: b (1)." if "labels" in values else "Not every part has nodes of 'b'."
+    assert summary.endswith(said)
+
+
 def test_rare_classes_weigh_more_where_one_class_has_most_labels(tmp_path):
     graph = str(own_graph(tmp_path / "graph", per_class=(24, 6)))
     weights = {

@@ -12,7 +12,7 @@ from graph_strategies import graphs
 READINGS = [
     {"support": support, "normalization": normalization}
     for support in ("full", "edges")
-    for normalization in ("row", "sym", "walk")
+    for normalization in ("row", "sym", "walk", "gcn")
     if (support, normalization) != ("edges", "walk")
 ]
 CLASSES = 4

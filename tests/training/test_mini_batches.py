@@ -18,6 +18,8 @@ SETTINGS = [
     {"K": 2, "T": 1, "feedback": True},
     {"K": 1, "T": 2, "normalization": "sym"},
     {"K": 1, "T": 2, "normalization": "walk"},
+    {"K": 1, "T": 2, "normalization": "gcn"},
+    {"K": 2, "T": 1, "alpha": 0.0, "feedback": True, "normalization": "gcn"},
     {"K": 1, "T": 1, "propagation": "last"},
     {"K": 2, "T": 2, "support": "edges", "xi": 0.03},
     {"K": 1, "T": 1, "learn_coefficients": True},

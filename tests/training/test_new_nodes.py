@@ -43,6 +43,18 @@ def test_new_rows_join_the_known_graph(sparse):
     assert joined.edge_index.shape[1] == 8
 
 
+def test_new_rows_may_have_nothing_that_the_model_knows(caplog):
+    known = graph_of([("a", "b"), ("b", "c")], KNOWN)
+    new = with_features(graph_of([("d", "a"), ("d", "typo")], {"d": [1, 1, 1]}), ["p", "q"], 2)
+    assert new.x.shape == (3, 2)
+    assert "3 of 3 features are ignored" in caplog.text
+    known.x = known.x.to_dense()[:, :2].to_sparse_csr()
+    joined = joined_to_known(new, known, structural=False)
+    assert joined.node_names == ["a", "b", "c", "d", "typo"]
+    assert joined.x.to_dense().tolist() == [[1, 0], [0, 3], [4, 0], [0, 0], [0, 0]]
+    assert "not in the graph trained on count as nodes without features: 'typo'. Add rows" in caplog.text
+
+
 def test_what_the_new_graph_says_about_a_known_node_wins():
     known = graph_of([("a", "b"), ("b", "c")], KNOWN, weights=[2.0, 3.0])
     new = graph_of([("b", "a"), ("d", "c")], {"a": [9, 9, 9], "d": [1, 1, 1]}, weights=[5.0, 7.0])
@@ -114,6 +126,7 @@ def test_a_graph_without_features_is_trained_and_new_nodes_are_labelled(tmp_path
     Run.start(config, tmp_path / "run").train()
     trained = TrainedRun(tmp_path / "run")
     assert trained.description.structural
+    assert trained.problem.summary().endswith("no features, so a node is described by its neighbours.")
     found = trained.predict(str(new))
     expected = trained.predict(str(all_of_it))
     assert found.nodes == [*karate.node_names, "new", "newer"]

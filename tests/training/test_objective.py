@@ -9,7 +9,8 @@ from cagat.models import Labelled, create, names
 from cagat.models.node_classifier import NodeClassifier
 from cagat.settings import FitOptions
 from cagat.training import Run, TrainConfig, fit
-from cagat.training.objective import Objective, Sampled, default_alignment
+from cagat.training.objective import Objective, Sampled
+from cagat.training.trainer import FullBatch, Trainer
 
 NODES = Labelled(torch.tensor([0, 2]), torch.tensor([0, 1]))
 
@@ -61,16 +62,36 @@ def test_certain_predictions_have_finite_gradients():
     assert logits.grad.isfinite().all()
 
 
-def test_alignment_falls_with_the_number_of_labels():
-    def of(labels):
-        return default_alignment(Labelled(torch.arange(3 * labels), torch.arange(3).repeat(labels)))
+def test_agreement_and_alignment_count_more_where_labels_are_few():
+    def of(classes, **given):
+        train = Labelled(torch.arange(len(classes)), torch.tensor(classes))
+        return Objective.of(FitOptions(objective="consistent", consistency=3.0, **given), train, 1000)
 
-    assert of(1) == of(2) == 0.6
-    assert of(2) > of(5) > of(20) == 0.1
+    def with_labels(labels, **given):
+        return of([0, 1, 2] * labels, **given)
+
+    assert with_labels(1).alignment == with_labels(2).alignment == 0.6
+    assert with_labels(5).alignment == pytest.approx(0.4)
+    assert with_labels(20).alignment == pytest.approx(0.1)
+    assert with_labels(1).consistency == with_labels(20).consistency == 3  # Without emphasis.
+    assert with_labels(1, emphasis=0.5).consistency == with_labels(2, emphasis=0.5).consistency == 4.5
+    assert with_labels(20, emphasis=0.5).consistency == pytest.approx(3 * 1.05)
     # Classes without any label do not count.
-    assert default_alignment(Labelled(torch.arange(8), torch.tensor([0] * 7 + [7]))) == pytest.approx(2 / 4)
-    assert Objective.of(FitOptions(objective="consistent", alignment=0.3), NODES, 9).alignment == 0.3
+    assert of([0] * 7 + [7]).alignment == pytest.approx(2 / 4)
+    assert of([0] * 7 + [7], emphasis=1.0).consistency == pytest.approx(3 * 1.5)
+    assert with_labels(1, alignment=0.3).alignment == 0.3
     assert Objective.of(FitOptions(), NODES, 9) == Objective()
+
+
+def test_weight_decay_falls_where_labels_are_many():
+    def trainer(labels, **given):
+        train = Labelled(torch.arange(3 * labels), torch.arange(3).repeat(labels))
+        options = FitOptions(weight_decay=0.2, **given)
+        plan = FullBatch(Noisy(), (), train, train, Objective.of(options, train, 1000))
+        return [group["weight_decay"] for group in Trainer(plan, options).optimizer.param_groups]
+
+    assert trainer(1) == trainer(20) == trainer(20, objective="consistent") == [0.2]
+    assert trainer(80) == trainer(80, objective="consistent") == [0.05]
 
 
 def test_where_most_nodes_have_a_label_they_are_all_that_is_learnt_from():

@@ -9,15 +9,14 @@ import typer
 if TYPE_CHECKING:
     from cagat.training import Epoch
 
-# The presets `tuned` were searched for on validation nodes of other splits (docs/explanation/reproducible.md).
+# The presets `best` were searched for on validation nodes of other splits (docs/explanation/reproducible.md).
 _SHOWN = {
     "GAT, authors' preset": ("gat", "authors"),
-    "GAT, tuned": ("gat", "tuned"),
+    "GAT, best": ("gat", "best"),
     "CaGAT, paper's preset": ("cagat", "paper"),
-    "CaGAT, tuned": ("cagat", "tuned"),
     "CaGAT, best": ("cagat", "best"),
 }
-_QUICK = ("GAT, tuned", "CaGAT, tuned")
+_QUICK = ("GAT, best", "CaGAT, best")
 _QUICK_EPOCHS = 20
 
 _NEXT = """\

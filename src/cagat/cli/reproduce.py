@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from cagat.experiments.experiment import Experiment
 
 WHAT = (
-    "table1", "table2", "figure1", "few-labels", "own-labels", "calibration", "figure2", "readings", "noise", "learned",
-    "ablation", "suggest",
+    "table1", "few-labels", "factors", "suggest", "other-graphs", "table1-seen", "table2", "figure1", "own-labels",
+    "calibration", "figure2", "readings", "noise", "learned", "ablation",
 )  # fmt: skip
 LISTS = ("--datasets", "--methods", "--labels")
 # More processes than a machine has cores for fill its memory before any of them has worked.

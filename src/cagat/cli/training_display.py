@@ -63,21 +63,25 @@ class _Display:
         self.bars = Progress("{task.description}", console=console, transient=True, disable=not console.is_terminal)
         self._console = console
         self._task = self.bars.add_task("Loading the graph", total=None)
-        self._shown_at = self._started_at = time.perf_counter()
+        self._shown_at = self._first_at = time.perf_counter()
         self._epochs = 0
 
     def show(self, epoch: Epoch, trainer: Trainer) -> None:
         now = time.perf_counter()
+        if self._epochs == 0:
+            self._first_at = now  # It took much longer: the graph was loaded, and passes were compiled.
         self._epochs += 1
         if not self._console.is_terminal and now - self._shown_at < _SECONDS_BETWEEN_LINES:
             return
         self._shown_at = now
         found = "" if math.isnan(epoch.val_loss) else f", validation {epoch.val_loss:.3f}"
         found += "" if math.isnan(epoch.val_accuracy) else f" ({100 * epoch.val_accuracy:.1f} %)"
-        folds = f" of {1 + len(trainer.folds)} models" if isinstance(trainer, CrossFit) else ""
-        # Training ends at this epoch if validation improves no more, and later if it does.
-        left = (trainer.last_epoch - len(trainer.history)) * (now - self._started_at) / self._epochs
-        text = f"epoch {epoch.number}{folds}: loss {epoch.loss:.3f}{found}, at least {duration(left)} left"
+        folds = f", {len(trainer.folds)} folds" if isinstance(trainer, CrossFit) else ""
+        text = f"epoch {epoch.number}{folds}: loss {epoch.loss:.3f}{found}"
+        if self._epochs > 1:
+            # Training ends at this epoch if validation improves no more, and later if it does.
+            left = (trainer.last_epoch - len(trainer.history)) * (now - self._first_at) / (self._epochs - 1)
+            text += f", at least {duration(left)} left"
         if self._console.is_terminal:
             self.bars.update(self._task, description=text)
         else:
@@ -112,6 +116,8 @@ def run_and_show(run: Run, as_json: bool, world: World) -> int:
         _print_parallel(json.loads(run.directory.parallel.read_text(encoding="utf-8")))
     if as_json:
         typer.echo(json.dumps(asdict(result)))
+        for warning in _warnings(result):
+            typer.echo(warning, err=True)
     else:
         _print(result)
     if not run.directory.result.exists():
@@ -149,7 +155,8 @@ def _accuracy(result: RunResult) -> str:
     if result.estimated_accuracy is None or result.estimated_low is None or result.estimated_high is None:
         if result.val_accuracy is not None:
             return f"validation accuracy {_percent(result.val_accuracy)}"
-        return "accuracy unknown: too few labels to estimate it"
+        few = "too few labels to estimate it"
+        return f"accuracy unknown: {few if result.protocol == 'all' else 'no labelled node is held out'}"
     how = "test accuracy" if result.test_accuracy is not None else "estimated accuracy"
     source = "test nodes" if result.test_accuracy is not None else "labelled nodes, out of fold"
     validation = "" if result.val_accuracy is None else f", validation accuracy {_percent(result.val_accuracy)}"

@@ -50,6 +50,11 @@ class ModelCard:
     default: str
     presets: Mapping[str, Mapping[str, Any]]
 
+    @property
+    def settings(self) -> list[str]:
+        """All that any preset sets, and so all that the model has a use for."""
+        return list(dict.fromkeys(key for preset in self.presets.values() for key in preset))
+
     def preset(self, name: str | None = None) -> Mapping[str, Any]:
         """The values of a preset, or of the default one."""
         name = self.default if name is None else name

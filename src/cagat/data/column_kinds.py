@@ -127,8 +127,8 @@ def _is_prose(filled: Any) -> bool:
     return bool(sample.str.count(" ").mean() >= 2 or filled.nunique() > len(filled) / 2)
 
 
-def _row(column: Any, place: int) -> str:
-    return f"row {int(column.index[place]) + 1} holds {column.iloc[place]!r:.60}"
+def _row(column: Any, index: int) -> str:
+    return f"row {int(column.index[index]) + 1} holds {column.iloc[index]!r:.60}"
 
 
 def typed(column: Any, kind: str, form: str | None) -> Any:

@@ -103,9 +103,8 @@ def find_columns(
             f"{what}: has {len(header)} columns, but no more than {_MOST_COLUMNS} are read. Use fewer; or write the "
             "features that are not zero as node,feature,value, or all of them to an .npz file."
         )
-    for column, count in Counter(header).most_common(1):
-        if count > 1:
-            raise DatasetError(f"{what}: the column {column!r} is there twice. Give each column a name of its own.")
+    if twice := ", ".join(repr(column) for column, count in Counter(header).items() if count > 1):
+        raise DatasetError(f"{what}: the column {twice} is there twice. Give each column a name of its own.")
     known, names = {column.lower(): column for column in header}, names or {}
     if kind == "edges":
         found = _ends(what, known, header, names)

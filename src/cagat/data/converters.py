@@ -54,7 +54,7 @@ def to_data(graph: RawGraph, *, sparse: bool = False) -> Data:
     if graph.described is not None and not graph.described.all():
         optional["described"] = graph.described
     if graph.split_codes is not None:
-        optional |= {f"{part}_mask": graph.split_codes == code for code, part in enumerate(SPLIT_NAMES, start=1)}
+        optional |= {f"{subset}_mask": graph.split_codes == code for code, subset in enumerate(SPLIT_NAMES, start=1)}
     return Data(
         x=sparse_tensor(scipy_sparse.csr_matrix(features)) if sparse else torch.tensor(features, dtype=torch.float32),
         edge_index=torch.from_numpy(np.ascontiguousarray(graph.edge_index)),
@@ -125,14 +125,19 @@ def _features_of_tensor(x: Tensor) -> Features:
     if x.dim() != 2:
         raise DatasetError(f"x of a Data must have shape (nodes, features), but has {tuple(x.shape)}. Reshape it.")
     x = x.to_sparse_csr()
-    parts = {"data": x.values(), "indices": x.col_indices(), "indptr": x.crow_indices(), "shape": torch.tensor(x.shape)}
-    return as_csr("x", {part: _numpy("x", values) for part, values in parts.items()})
+    arrays = {
+        "data": x.values(),
+        "indices": x.col_indices(),
+        "indptr": x.crow_indices(),
+        "shape": torch.tensor(x.shape),
+    }
+    return as_csr("x", {name: _numpy("x", values) for name, values in arrays.items()})
 
 
 def _split_codes(data: Data, nodes: int) -> NDArray[np.int8] | None:
     codes = np.zeros(nodes, dtype=np.int8)
-    for code, part in enumerate(SPLIT_NAMES, start=1):
-        if (what := f"{part}_mask") in data:
+    for code, subset in enumerate(SPLIT_NAMES, start=1):
+        if (what := f"{subset}_mask") in data:
             mask = _numpy(what, data[what])
             if mask.dtype.kind != "b" or mask.shape != (nodes,):
                 raise DatasetError(
@@ -167,7 +172,7 @@ def from_networkx(
     """
     import networkx
 
-    from cagat.data.tables import places, sorted_names
+    from cagat.data.tables import positions, sorted_names
 
     if not isinstance(graph, networkx.Graph):
         kind = type(graph).__name__
@@ -176,9 +181,9 @@ def from_networkx(
     labels = {node: str(value) for node, value in given if value is not None}
     classes = sorted_names(list(set(labels.values())))
     raw = RawGraph(
-        edge_index=places([node for edge in graph.edges() for node in edge], list(graph)).reshape(-1, 2).T,
+        edge_index=positions([node for edge in graph.edges() for node in edge], list(graph)).reshape(-1, 2).T,
         features=_stacked(dict(graph.nodes(data=features))) if features else None,
-        labels=places([labels.get(node) for node in graph], classes),
+        labels=positions([labels.get(node) for node in graph], classes),
         node_names=[str(node) for node in graph],
         class_names=classes,
         edge_weight=_weights(list(graph.edges(data=weight))) if weight else None,

@@ -110,36 +110,41 @@ class TableEncoder:
             DatasetError: Columns are missing; all of them are named.
         """
         frame = _renamed(frame)
+        problems, said = [], []
         if missing := [name for name in self.kinds if name not in frame.columns]:
-            raise DatasetError(
-                f"{what}: {'columns are' if len(missing) > 1 else 'a column is'} missing that the model was trained "
-                f"with: {', '.join(map(repr, missing[:_MOST_NAMED]))}. Add them; cells may be empty."
+            problems.append(
+                f"{'columns are' if len(missing) > 1 else 'a column is'} missing that the model was trained "
+                f"with: {', '.join(map(repr, missing[:_MOST_NAMED]))}. Add them; cells may be empty"
             )
-        said = []
         if extra := [name for name in frame.columns if name not in (*self.kinds, *self._state["dropped"])]:
             said.append(f"columns {', '.join(map(repr, extra[:_MOST_NAMED]))}")
         columns = {}
         for name, kind in self.kinds.items():
+            if name in missing:
+                continue
             try:
                 columns[name] = typed(frame[name], kind, self._state["formats"].get(name))
             except ColumnError as error:
-                raise DatasetError(f"{what}: column {name!r} {error}. Correct the table.") from None
+                problems.append(f"column {name!r} {error}. Correct it")
+                continue
             unread = int((columns[name].isna() & ~cleaned(frame[name]).isna()).sum())
             if unread:
                 said.append(f"{unread} cell{'s' if unread > 1 else ''} of {name!r} with no {kind}")
             said += self._unseen(name, columns[name])
+        if problems:
+            raise DatasetError(f"{what}: {'; '.join(problems)}.")
         if said:
             _log.warning("%s: ignored, because the model was trained without them: %s.", what, "; ".join(said))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            parts = {name: _encoded(columns[name], one) for name, one in self._transformers.items()}
-            scaled = [name for name in parts if self.kinds[name] in ("number", "date")]
+            encoded = {name: _encoded(columns[name], one) for name, one in self._transformers.items()}
+            scaled = [name for name in encoded if self.kinds[name] in ("number", "date")]
             if scaled:
-                values = self._state["scaler"].transform(np.concatenate([parts[name] for name in scaled], axis=1))
-                ends = np.cumsum([parts[name].shape[1] for name in scaled])[:-1]
-                parts |= zip(scaled, np.split(np.nan_to_num(values), ends, axis=1), strict=True)
+                values = self._state["scaler"].transform(np.concatenate([encoded[name] for name in scaled], axis=1))
+                ends = np.cumsum([encoded[name].shape[1] for name in scaled])[:-1]
+                encoded |= zip(scaled, np.split(np.nan_to_num(values), ends, axis=1), strict=True)
         gaps = [columns[name].isna().to_numpy()[:, None] for name in self._state["gaps"]]
-        return np.concatenate([*parts.values(), *gaps], axis=1, dtype=np.float32)
+        return np.concatenate([*encoded.values(), *gaps], axis=1, dtype=np.float32)
 
     def describe(self) -> list[str]:
         """One line per column of the table, such as `country: category, 37 values, one-hot`."""
@@ -198,7 +203,7 @@ class TableEncoder:
             encoder = cls(state)
             for name, string_encoder in _string_encoders(encoder._transformers):
                 words = state["vocabularies"][name].tolist()
-                string_encoder.vectorizer_.vocabulary_ = {word: place for place, word in enumerate(words)}
+                string_encoder.vectorizer_.vocabulary_ = {word: index for index, word in enumerate(words)}
         except Exception as error:  # Whatever a broken or hostile file makes the libraries raise.
             raise DamagedFileError(f"{what}: is no encoder that this version can read ({error}).") from error
         return encoder
@@ -286,10 +291,10 @@ def _encoded(column: Any, transformer: Any) -> NDArray[Any]:
         return np.asarray(column.to_numpy(np.float64)[:, None])
     # Each value once, since texts take their time, and categories are there again and again. skrub's transformers take
     # a column, scikit-learn's a table.
-    place, values = column.factorize(use_na_sentinel=False)
+    codes, values = column.factorize(use_na_sentinel=False)
     unique = type(column)(values, dtype=column.dtype, name=column.name)
     given = unique.to_frame() if hasattr(transformer, "categories_") else unique
-    encoded: NDArray[Any] = np.asarray(transformer.transform(given))[place]
+    encoded: NDArray[Any] = np.asarray(transformer.transform(given))[codes]
     return encoded
 
 

@@ -128,12 +128,24 @@ class RawGraph:
             check_range(f"{self.name}: split code", self.split_codes, 0, 3, "0 is none, 1 train, 2 val, 3 test")
         values = self.features.data if sparse.issparse(self.features) else self.features
         for what, numbers in (("features", values), ("edge_weight", self.edge_weight), ("edge_attr", self.edge_attr)):
-            if numbers is not None and (wrong := int((~np.isfinite(numbers)).sum())):
+            if numbers is not None and len(wrong := np.argwhere(~np.isfinite(numbers))):
                 raise DatasetError(
-                    f"{self.name}: {what} holds {wrong} values that are NaN or infinite. Remove them, or set missing "
-                    "features to 0."
+                    f"{self.name}: {what} holds {len(wrong)} values that are NaN or infinite, the first "
+                    f"{self._whose(what, *wrong[0])}. Remove them, or set missing features to 0."
                 )
         if self.edge_weight is not None and (self.edge_weight < 0).any():
-            what = f"{self.name}: edge_weight holds {self.edge_weight.min()}"
+            least = int(self.edge_weight.argmin())
+            what = f"{self.name}: edge_weight holds {self.edge_weight[least]} {self._whose('edge_weight', least)}"
             raise DatasetError(f"{what}; weights must be 0 or more. Remove or shift them.")
         return self
+
+    def _whose(self, what: str, row: int, column: int = 0) -> str:
+        """Which node or edge a number is about, by the number's place in an array."""
+        if what != "features":
+            source, target = (self.node_names[node] for node in self.edge_index[:, row])
+            return f"for the edge from {source!r} to {target!r}"
+        if sparse.issparse(self.features):
+            entry = row
+            row, column = np.searchsorted(self.features.indptr, entry, "right") - 1, self.features.indices[entry]
+        feature = repr(self.feature_names[column]) if self.feature_names else column
+        return f"for node {self.node_names[row]!r}, feature {feature}"

@@ -54,22 +54,22 @@ def read_npz(path: Path, *, name: str | None = None) -> RawGraph:
     arrays = read_arrays(path, _NPZ_KEYS)
     adjacency = _matrix(path, arrays, _ADJACENCY)
     if adjacency is None and "edges" in arrays:
-        parts = _edge_list_parts(path, arrays)
+        fields = _edge_list_parts(path, arrays)
     elif adjacency is None:
         raise DatasetError(
             f"{path}: holds no adjacency matrix (adj_indices, adj_indptr, adj_shape) and no edges. Is it a graph?"
         )
     else:
         nodes = adjacency.shape[0]
-        parts = {
+        fields = {
             **edges_of_matrix(str(path), adjacency),
             "features": _matrix(path, arrays, _ATTRIBUTES, dense="attr_matrix"),
             "labels": as_int64(f"{path}: labels", arrays.get("labels", np.full(nodes, -1)), (nodes,)),
         }
     names = {key: _texts(path, arrays, key.replace("feature", "attr")) for key in _NAMES}
     if not names["class_names"]:
-        parts["labels"], names["class_names"] = renumbered(parts["labels"])
-    return _graph(path, arrays, **parts, **names, name=name)
+        fields["labels"], names["class_names"] = renumbered(fields["labels"])
+    return _graph(path, arrays, **fields, **names, name=name)
 
 
 def _edge_list_parts(path: Path, arrays: Arrays) -> dict[str, Any]:
@@ -165,8 +165,8 @@ def write_safetensors(path: Path, graph: RawGraph) -> None:
     write_tensors(path, {key: value for key, value in tensors.items() if value is not None}, {})
 
 
-def _graph(path: Path, arrays: Arrays, *, name: str | None = None, **parts: Any) -> RawGraph:
-    """The graph of these parts and of the arrays that both file forms have under the same key."""
+def _graph(path: Path, arrays: Arrays, *, name: str | None = None, **fields: Any) -> RawGraph:
+    """The graph of these fields and of the arrays that both file forms have under the same key."""
     attr, codes = arrays.get("edge_attr"), arrays.get("parts")
     return RawGraph(
         edge_attr=None if attr is None else as_float32(f"{path}: edge_attr", attr, 2),
@@ -175,7 +175,7 @@ def _graph(path: Path, arrays: Arrays, *, name: str | None = None, **parts: Any)
         name=name or path.stem,
         source=f"file {path}",
         sha256=file_sha256(path),
-        **parts,
+        **fields,
     )
 
 

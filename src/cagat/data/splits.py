@@ -134,7 +134,7 @@ def _draw(
     if len(order) == 0:
         raise DatasetError("No node has a label, so there is nothing to split. Label some nodes of each class.")
     np.random.RandomState(seed).shuffle(order)
-    parts = []
+    drawn = []
     for label in range(int(labels.max()) + 1):
         members = order[labels[order] == label]
         train, val = counts(len(members))
@@ -144,8 +144,8 @@ def _draw(
                 f"Class {name} has {len(members)} labelled nodes, too few for {asked}. Ask for fewer, or merge or "
                 "remove the class."
             )
-        parts.append(np.split(members, [train, train + val]))
-    return Split(*(torch.from_numpy(np.sort(np.concatenate(part))) for part in zip(*parts, strict=True)))
+        drawn.append(np.split(members, [train, train + val]))
+    return Split(*(torch.from_numpy(np.sort(np.concatenate(part))) for part in zip(*drawn, strict=True)))
 
 
 def small_classes(names: Sequence[str]) -> str:

@@ -152,7 +152,7 @@ def _read_parquet(path: Path, kind: str, choose: _Choose, options: TableOptions)
     columns = choose(file.schema_arrow.names)
     wanted = [*columns.texts, *columns.values]
     groups = map(file.metadata.row_group, range(file.num_row_groups))
-    chunks = [group.column(place) for group in groups for place in range(group.num_columns)]
+    chunks = [group.column(index) for group in groups for index in range(group.num_columns)]
     texts = {chunk.path_in_schema for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"}.intersection(wanted)
     # A number, or the code of a text, in each cell; and each text once, however often it is there.
     needed = 8 * file.metadata.num_rows * len(wanted)

@@ -25,6 +25,10 @@ MISSING = {"", "NA", "NaN", "nan", "null"}
 SPLIT_CODES = {"train": 1, "training": 1, "val": 2, "valid": 2, "validation": 2, "test": 3, "testing": 3}
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 _NO_FEATURES: dict[str, Any] = {"features": None}
+_STRANGE = {
+    "edges": "Their features are 0, unless a trained model knows them: add rows for them, or correct their names",
+    "labels": "Nothing else is known of them: correct their names, or remove these rows",
+}
 _SPARSE_BELOW = 0.25  # A table with fewer entries than this that are not zero is kept as a sparse matrix.
 
 
@@ -36,19 +40,22 @@ class Table:
     columns: Columns
     what: str
 
-    def codes(self, place: int, *, may_be_missing: bool = False) -> tuple[list[str], NDArray[np.int64]]:
+    def codes(self, index: int, *, may_be_missing: bool = False) -> tuple[list[str], NDArray[np.int64]]:
         """The distinct names in a column of names, in order of first occurrence, and the code of each row.
 
         Whole numbers are names too: 7 in a Parquet file is the name 7 in a CSV file. Spaces around a name do not count.
         If rows may be without a name, their code is -1.
         """
-        column = self.data[self.columns.names[place]]
-        what, kind = f"{self.what}, column {self.columns.names[place]!r}", column.type
+        column = self.data[self.columns.names[index]]
+        what, kind = f"{self.what}, column {self.columns.names[index]!r}", column.type
         try:
             if pa.types.is_floating(kind):  # Which pandas makes of whole numbers when some are missing.
                 column = pc.if_else(pc.is_nan(column), None, column).cast(pa.int64())
             if column.null_count and not may_be_missing:
-                raise DatasetError(f"{what}: {column.null_count} rows are empty. Fill them in or remove these rows.")
+                raise DatasetError(
+                    f"{what}: {column.null_count} rows are empty, the first being row {_first_gap(column)}. Fill them "
+                    "in or remove these rows."
+                )
             if not pa.types.is_dictionary(kind):
                 column = column.dictionary_encode()
             column = column.unify_dictionaries().combine_chunks()
@@ -67,7 +74,10 @@ class Table:
         """A column of numbers; an empty cell is an error, because 0 and unknown are not the same."""
         what, values = f"{self.what}, column {column!r}", self.data[column]
         if values.null_count:
-            raise DatasetError(f"{what}: {values.null_count} cells are empty. Write 0 if that is meant.")
+            raise DatasetError(
+                f"{what}: {values.null_count} cells are empty, the first in row {_first_gap(values)}. Write 0 if that "
+                "is meant."
+            )
         return as_float32(what, values.to_numpy())
 
     def is_numeric(self, columns: Sequence[str]) -> bool:
@@ -91,6 +101,11 @@ class Table:
         return pd.DataFrame(columns)
 
 
+def _first_gap(column: Any) -> int:
+    """The row of the first gap, counted from 1 without the names of columns."""
+    return int(pc.index(column.is_null(), True).as_py()) + 1
+
+
 def _is_numeric(column: Any) -> bool:
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)) or column.null_count:
@@ -104,10 +119,10 @@ def sorted_names(names: list[str]) -> list[str]:
     return sorted(names, key=lambda name: (int(name) if numeric else 0, name))
 
 
-def places(found: Sequence[Any], names: Sequence[Any]) -> NDArray[np.int64]:
-    """The place of each of the `found` among the names; -1 if it is not there."""
-    place = {name: number for number, name in enumerate(names)}
-    return np.array([place.get(name, -1) for name in found], dtype=np.int64)
+def positions(found: Sequence[Any], names: Sequence[Any]) -> NDArray[np.int64]:
+    """The position of each of the `found` among the names; -1 if it is not there."""
+    position = {name: number for number, name in enumerate(names)}
+    return np.array([position.get(name, -1) for name in found], dtype=np.int64)
 
 
 def graph_from_tables(
@@ -133,7 +148,7 @@ def graph_from_tables(
     for kind in (kind for kind in KINDS[1:] if kind in tables):
         once = kind != "features" or len(tables[kind].columns.names) == 1
         rows[kind] = node_rows(tables[kind], number, once=once)
-    edge_index = np.stack([node_rows(edges, number, place) for place in (0, 1)])
+    edge_index = np.stack([node_rows(edges, number, index) for index in (0, 1)])
     nodes = len(number)
     _check_names(tables, rows | {"edges": edge_index.T}, list(number))
     features = _NO_FEATURES
@@ -143,8 +158,11 @@ def graph_from_tables(
     if "labels" in tables:
         found, codes = tables["labels"].codes(1, may_be_missing=True)
         class_names = sorted_names([name for name in found if name not in MISSING])
-        # One place more, for the rows without any text, whose code is -1.
-        labels[rows["labels"]] = np.append(places(found, class_names), -1)[codes]
+        if "-1" in class_names and len(class_names) > 2:
+            told = "%s: -1 is taken for a class like the others. If it means unlabelled, leave these labels empty."
+            _log.warning(told, tables["labels"].what)
+        # One element more, for the rows without any text, whose code is -1.
+        labels[rows["labels"]] = np.append(positions(found, class_names), -1)[codes]
     splits = [kind for kind in rows if kind == "splits" or len(tables[kind].columns.names) == 3]
     if len(splits) > 1:
         what = tables["labels"].what
@@ -181,26 +199,29 @@ def _check_names(tables: Mapping[str, Table], rows: Mapping[str, NDArray[np.int6
                 f"nodes there are called {names[int(seen.argmax())]!r} and so on. Use the same names in all tables, or "
                 "name the right column with --node."
             )
-        if others and kind == "edges" and is_strange.any():
+        if others and is_strange.any():
             row, end = np.argwhere(is_strange)[0]
             count, column = len(np.unique(found[is_strange])), tables[kind].columns.names[end]
             _log.info(
-                "%s: %d of its nodes have no row in %s, the first being %r in row %d, column %r. Unless a model "
-                "knows them, their features are 0: add rows for them, or correct their names.",
-                *(what, count, others[0], names[found[row, end]], row + 1, column),
+                "%s: nodes without a row in %s: %d, the first being %r in row %d, column %r. %s.",
+                *(what, " or ".join(others), count, names[found[row, end]], row + 1, column, _STRANGE[kind]),
             )
         seen[found] = True
         others.append(what)
 
 
-def node_rows(table: Table, number: dict[str, int], place: int = 0, *, once: bool = False) -> NDArray[np.int64]:
+def node_rows(table: Table, number: dict[str, int], index: int = 0, *, once: bool = False) -> NDArray[np.int64]:
     """The node number of every row; new names get the next numbers."""
-    names, rows = table.codes(place)
+    names, rows = table.codes(index)
     if "" in names:
-        raise DatasetError(f"{table.what}: a node has an empty name. Fill it in or remove the row.")
+        row = int((rows == names.index("")).argmax()) + 1
+        raise DatasetError(f"{table.what}: a node has an empty name in row {row}. Fill it in or remove the row.")
     if once and len(names) != len(rows):
-        twice = names[int(np.bincount(rows).argmax())]
-        raise DatasetError(f"{table.what}: node {twice!r} has more than one row. Keep one.")
+        most = int(np.bincount(rows).argmax())
+        first, second = np.flatnonzero(rows == most)[:2] + 1
+        raise DatasetError(
+            f"{table.what}: node {names[most]!r} has more than one row: {first} and {second}, for instance. Keep one."
+        )
     return np.array([number.setdefault(name, len(number)) for name in names], dtype=np.int64)[rows]
 
 
@@ -227,8 +248,8 @@ def _read_features(table: Table, rows: NDArray[np.int64], nodes: int, options: T
     what = f"{table.what}: a matrix of {nodes} nodes and {len(names)} features"
     require_memory(what, 4 * nodes * len(names), "Write the features that are not zero as node,feature,value.")
     matrix = np.zeros((nodes, len(names)), dtype=np.float32)
-    for place, column in enumerate(values):
-        matrix[rows, place] = column
+    for index, column in enumerate(values):
+        matrix[rows, index] = column
     few = np.count_nonzero(matrix) < _SPARSE_BELOW * matrix.size
     return about | {"features": sparse.csr_matrix(matrix) if few else matrix, "feature_names": list(names)}
 
@@ -242,7 +263,7 @@ def _sparse_features(table: Table, rows: NDArray[np.int64], nodes: int) -> tuple
     names = sorted_names(found)
     columns = table.columns.values
     values = table.numbers(columns[0]) if columns else np.ones(len(rows), dtype=np.float32)
-    cells = (rows, places(found, names)[codes])
+    cells = (rows, positions(found, names)[codes])
     entries = sparse.csr_matrix((values, cells), shape=(nodes, len(names)))
     twice = len(rows) - entries.nnz
     if twice:

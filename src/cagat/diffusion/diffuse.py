@@ -20,7 +20,7 @@ class Diffusion:
         support: Whether S lives on all pairs (``"full"``) or on the ``"edges"``.
         affinity: Whether Q is taken on the ``"edges"`` or on all pairs (``"full"``).
         feedback: Whether H is aggregated instead of Z.
-        normalization: How the diffusion matrix is normalised: ``"row"``, ``"sym"`` or ``"walk"``.
+        normalization: How the diffusion matrix is normalised: ``"row"``, ``"sym"``, ``"walk"`` or ``"gcn"``.
     """
 
     K: int = 3
@@ -28,7 +28,7 @@ class Diffusion:
     support: Literal["full", "edges"] = "full"
     affinity: Literal["edges", "full"] = "edges"
     feedback: bool = False
-    normalization: Literal["row", "sym", "walk"] = "row"
+    normalization: Literal["row", "sym", "walk", "gcn"] = "row"
 
 
 class Coefficients(NamedTuple):
@@ -44,9 +44,10 @@ class Coefficients(NamedTuple):
     lam: float | Tensor
     xi: float | Tensor
 
-    def of_heads(self, heads: slice) -> "Coefficients":
-        """The coefficients of some of the heads."""
-        return Coefficients(*(value[heads] if isinstance(value, Tensor) else value for value in self))
+    def chunk(self, groups: int) -> "list[Coefficients]":
+        """The coefficients of groups of heads, as tensors are split into chunks."""
+        each = (value.chunk(groups) if isinstance(value, Tensor) else [value] * groups for value in self)
+        return [Coefficients(*group) for group in zip(*each, strict=True)]
 
 
 class Diffused(NamedTuple):

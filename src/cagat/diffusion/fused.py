@@ -64,7 +64,7 @@ class Scales(NamedTuple):
     rest: int  # 1 - alpha
     xi: int
     lam: int
-    keep: int  # 1 - lam
+    own: int  # 1 - lam
     lam_alpha: int
     lam_rest: int
     lam_xi: int
@@ -104,12 +104,12 @@ class Common(NamedTuple):
 class Forward(NamedTuple):
     """Addresses for the forward pass alone."""
 
-    Z: int  # As given; 0 if they are in the chain already.
-    given: int  # G as given, or 0.
-    Y: int
-    other_Y: int
-    H: int
-    out: int  # As they are returned; 0 if H is taken.
+    Z: int = 0  # As given; 0 if they are in the chain already.
+    given: int = 0  # G as given, or 0.
+    Y: int = 0
+    other_Y: int = 0
+    H: int = 0  # 0 if only the chain and B are to be made again.
+    out: int = 0  # As they are returned; 0 if H is taken.
 
 
 SCALES = OWN + len(Common._fields)
@@ -138,14 +138,14 @@ def attend(constants: Constants) -> CFunction:
     D, L, _, H, A = constants
 
     def run(address: Any) -> None:
-        side, _, parts = operands(address)
+        side, _, panels = operands(address)
         p = unpack(address, OWN, Attend)
         c = p.counters
         if p.Z:
-            c = steps.to_rows(c, side, parts, D, L, H, features=p.Z, channels=p.channels, nodes=p.order, out=p.rows)
+            c = steps.to_rows(c, side, panels, D, L, H, features=p.Z, channels=p.channels, nodes=p.order, out=p.rows)
         for half in range(p.halves):
             c = attention_steps.logits(
-                c, half_of(side, half), parts, D, L, H, x=p.rows, att_dst=p.att_dst, att_src=p.att_src, dst=p.dst,
+                c, half_of(side, half), panels, D, L, H, x=p.rows, att_dst=p.att_dst, att_src=p.att_src, dst=p.dst,
                 src=p.src,
             )  # fmt: skip
             if p.exchange:
@@ -157,14 +157,14 @@ def attend(constants: Constants) -> CFunction:
 
 @cache
 def forward(constants: Constants) -> CFunction:
-    """The pass of Algorithm 1 from line 5 on; see :class:`Common` and :class:`Forward`."""
+    """The pass of Algorithm 1 from line 5 on, or only its chain and B; see :class:`Common` and :class:`Forward`."""
     D, L, P, H, A = constants
 
     def run(address: Any) -> None:
-        rows, columns, parts = operands(address)
+        rows, columns, panels = operands(address)
         p, s, f = unpack(address, OWN, Common), unpack(address, SCALES, Scales), unpack(address, PASS, Forward)
         down = rows if p.walks else columns
-        # Abar^T V and G V share the rows they read where their entries are at the same places.
+        # Abar^T V and G V share the rows they read where their entries are in the same positions.
         shares = (p.walks or p.symmetric) and not p.feedback
         both = Side(rows.blocks, rows.bounds, rows.rowptr, rows.col, 0, down.weight, rows.last, rows.outer)
         # What others read of a round's features.
@@ -173,29 +173,29 @@ def forward(constants: Constants) -> CFunction:
         c, none = p.counters, p.nothing
         added = Z if p.adds_Z else none  # (1 - lam) Z
         if f.given:
-            c = attention_steps.pick(c, rows, D, H, values=f.given, entries=p.entries, out=p.G)
+            c = attention_steps.gather(c, rows, D, H, values=f.given, entries=p.entries, out=p.G)
         for half in range(p.halves):
             if f.Z:
                 c = steps.to_rows(
-                    c, half_of(rows, half), parts, D, L, H, features=f.Z, channels=p.channels, nodes=p.order, out=Z
+                    c, half_of(rows, half), panels, D, L, H, features=f.Z, channels=p.channels, nodes=p.order, out=Z
                 )
             c = exchanged(c, p, half, Z)
 
         made = 0  # The last level of the chain.
-        if K == 0 or p.hidden:  # Line 5: H = lam G Z + (1 - lam) Z.
+        if f.H and (K == 0 or p.hidden):  # Line 5: H = lam G Z + (1 - lam) Z.
             H_0 = p.hidden if K > 0 else f.H
             made = 1 if shares and K > 0 and p.has_context else 0
             for half in range(p.halves):
                 if made == 1:
                     c = steps.aggregate_twice(
-                        c, half_of(both, half), parts, D, L, P, H, A, x=Z, values=p.G, scale_values=s.lam, add=added,
-                        scale_add=s.keep, out=Z + level, out_values=H_0,
+                        c, half_of(both, half), panels, D, L, P, H, A, x=Z, values=p.G, scale_values=s.lam, add=added,
+                        scale_add=s.own, out=Z + level, out_values=H_0,
                     )  # fmt: skip
                     c = exchanged(c, p, half, Z + level)
                 else:
                     c = steps.aggregate(
-                        c, half_of(rows, half), parts, D, L, H, A, x=none, scale_x=s.one, values=p.G, y=Z,
-                        scale_y=s.lam, add=added, scale_add=s.keep, out=H_0,
+                        c, half_of(rows, half), panels, D, L, H, A, x=none, scale_x=s.one, values=p.G, y=Z,
+                        scale_y=s.lam, add=added, scale_add=s.own, out=H_0,
                     )  # fmt: skip
                 if is_read and K > 0:
                     c = exchanged(c, p, half, H_0)
@@ -204,7 +204,7 @@ def forward(constants: Constants) -> CFunction:
             if p.affinity == EDGES:
                 B_k = p.B + (k - 1) * p.matrix
                 c = steps.inner(
-                    c, rows, parts, D, L, H, A, x=H_before, y=H_before, scale=s.xi, add=p.G, scale_add=s.rest,
+                    c, rows, panels, D, L, H, A, x=H_before, y=H_before, scale=s.xi, add=p.G, scale_add=s.rest,
                     out=B_k,
                 )  # fmt: skip
             V_0, chain = Z, Z
@@ -215,21 +215,23 @@ def forward(constants: Constants) -> CFunction:
                 V = chain + i * level if i > 0 else V_0
                 for half in range(p.halves):
                     c = steps.aggregate(
-                        c, half_of(down, half), parts, D, L, H, A, x=V, scale_x=s.one, values=none, y=none,
+                        c, half_of(down, half), panels, D, L, H, A, x=V, scale_x=s.one, values=none, y=none,
                         scale_y=s.one, add=none, scale_add=s.one, out=chain + (i + 1) * level,
                     )  # fmt: skip
                     c = exchanged(c, p, half, chain + (i + 1) * level)
-            made = top + 1 if shares and p.has_context and k < K else top
+            made = top + 1 if f.H and shares and p.has_context and k < K else top
+            if not f.H:
+                continue
             for half in range(p.halves if p.has_context else 0):
                 if made > top:  # Y = G V_kT, and the next level of the chain.
                     c = steps.aggregate_twice(
-                        c, half_of(both, half), parts, D, L, P, H, A, x=chain + top * level, values=p.G,
+                        c, half_of(both, half), panels, D, L, P, H, A, x=chain + top * level, values=p.G,
                         scale_values=s.one, add=none, scale_add=s.one, out=chain + (top + 1) * level, out_values=Y,
                     )  # fmt: skip
                     c = exchanged(c, p, half, chain + (top + 1) * level)
                 else:
                     c = steps.aggregate(
-                        c, half_of(rows, half), parts, D, L, H, A, x=none, scale_x=s.one, values=p.G,
+                        c, half_of(rows, half), panels, D, L, H, A, x=none, scale_x=s.one, values=p.G,
                         y=chain + top * level, scale_y=s.one, add=none, scale_add=s.one, out=Y,
                     )  # fmt: skip
                 c = exchanged(c, p, half, Y)
@@ -244,26 +246,26 @@ def forward(constants: Constants) -> CFunction:
                     values, scale = p.G, s.rest if i > 0 else s.lam_rest
                 for half in range(p.halves):
                     c = steps.aggregate(
-                        c, half_of(rows, half), parts, D, L, H, A, x=context, scale_x=scale_Y, values=values, y=V,
-                        scale_y=scale, add=add, scale_add=s.keep, out=out,
+                        c, half_of(rows, half), panels, D, L, H, A, x=context, scale_x=scale_Y, values=values, y=V,
+                        scale_y=scale, add=add, scale_add=s.own, out=out,
                     )  # fmt: skip
                     if i > 0 or (is_read and k < K):
                         c = exchanged(c, p, half, out)
                 if p.affinity == FULL:  # xi H (H^T V_i)
                     X, M = p.hidden + (r - 1) * level, p.grams + (steps_before(p, k) + i) * 2 * p.small
                     c = gram_steps.gram(
-                        c, parts, D, L, H, p.nodes, p.height, x=X, y=V, channels=p.channels, out=p.blocks
+                        c, panels, D, L, H, p.nodes, p.height, x=X, y=V, channels=p.channels, out=p.blocks
                     )
                     c = gram_steps.sum_gram(
                         c, D, H, p.nodes, p.height, blocks=p.blocks, channels=p.channels, out=M,
                         transpose=M + p.small,
                     )  # fmt: skip
                     c = gram_steps.add_gram_product(
-                        c, rows, parts, D, L, H, x=X, gram=M, channels=p.channels, scale=scale_Q, out=out, y=none,
+                        c, rows, panels, D, L, H, x=X, gram=M, channels=p.channels, scale=scale_Q, out=out, y=none,
                         dots=none, dots_level=none, level=none,
                     )  # fmt: skip
                 Y, other = out, Y
         if f.out:
-            steps.from_rows(c, rows, parts, D, L, H, rows=f.H, channels=p.channels, nodes=p.order, out=f.out)
+            steps.from_rows(c, rows, panels, D, L, H, rows=f.H, channels=p.channels, nodes=p.order, out=f.out)
 
     return compiled_for_c(run)

@@ -23,7 +23,7 @@ from cagat.kernels import attention_steps, gram_steps, steps
 from cagat.kernels.compiled import CFunction, compiled_for_c
 from cagat.kernels.exchange import VALUES, VALUES_BACK
 from cagat.kernels.row_passes import OWN, Constants, operands
-from cagat.kernels.simd import unpack
+from cagat.kernels.simd import inlined, unpack
 from cagat.kernels.steps import half_of
 
 
@@ -53,6 +53,26 @@ class Backward(NamedTuple):
     levels: int
 
 
+@inlined
+def against_the_chain(
+    c: int, p: Any, up: Any, panels: Any, D: Any, L: int, H: int, A: int, top: int, dV: int, dV_0: int, one: int
+) -> int:
+    """From the top level down, what a level's gradient adds to that of the one before it; that of level 0 is dV_0."""
+    none = p.nothing
+    for half in range(p.halves if top > 0 else 0):
+        c = exchanged(c, p, half, dV + top * p.level)
+    for i in range(top, 0, -1):
+        before = dV + (i - 1) * p.level if i > 1 else dV_0
+        for half in range(p.halves):
+            c = steps.aggregate(
+                c, half_of(up, half), panels, D, L, H, A, x=dV + i * p.level, scale_x=one, values=none, y=none,
+                scale_y=one, add=before, scale_add=one, out=before,
+            )  # fmt: skip
+            if i > 1:
+                c = exchanged(c, p, half, before)
+    return c
+
+
 @cache
 def backward(constants: Constants) -> CFunction:
     """The pass of the gradient; see :class:`Common` and :class:`Backward`."""
@@ -61,7 +81,7 @@ def backward(constants: Constants) -> CFunction:
     vector = H * itemsize
 
     def run(address: Any) -> None:
-        rows, columns, parts = operands(address)
+        rows, columns, panels = operands(address)
         p, s, b = unpack(address, OWN, Common), unpack(address, SCALES, Scales), unpack(address, PASS, Backward)
         up = columns if p.walks else rows  # Against the chain.
         K, T, level, Z = p.rounds, p.steps, p.level, p.chain
@@ -73,7 +93,7 @@ def backward(constants: Constants) -> CFunction:
         for half in range(p.halves):
             if b.grad:
                 c = steps.to_rows(
-                    c, half_of(rows, half), parts, D, L, H, features=b.grad, channels=p.channels, nodes=p.order,
+                    c, half_of(rows, half), panels, D, L, H, features=b.grad, channels=p.channels, nodes=p.order,
                     out=b.dH,
                 )  # fmt: skip
             if K == 0 and not b.coefficients:
@@ -81,18 +101,18 @@ def backward(constants: Constants) -> CFunction:
 
         if K == 0 and not b.coefficients:
             # With one product alone it costs more to bring dG into the order of the rows than to read Z for it.
-            c = steps.inner(c, rows, parts, D, L, H, A, x=b.dH, y=Z, scale=s.lam, add=none, scale_add=s.one, out=b.dG)
+            c = steps.inner(c, rows, panels, D, L, H, A, x=b.dH, y=Z, scale=s.lam, add=none, scale_add=s.one, out=b.dG)
             c = steps.aggregate(
-                c, columns, parts, D, L, H, A, x=none, scale_x=s.one, values=p.G, y=b.dH, scale_y=s.lam,
+                c, columns, panels, D, L, H, A, x=none, scale_x=s.one, values=p.G, y=b.dH, scale_y=s.lam,
                 add=b.dH if p.adds_Z else none,
-                scale_add=s.keep, out=b.dZ,
+                scale_add=s.own, out=b.dZ,
             )  # fmt: skip
         dH = b.dH
         for k in range(K, 0, -1):
             # H_k = lam Y_0 + (1 - lam) Z.
             for half in range(p.halves):
                 c = steps.split(
-                    c, half_of(rows, half), parts, D, L, H, x=dH, scale_one=s.lam, one=b.D, scale_other=s.keep,
+                    c, half_of(rows, half), panels, D, L, H, x=dH, scale_one=s.lam, one=b.D, scale_other=s.own,
                     other=b.dZ, adds=k < K, dots=b.dot_Z, y=Z,
                 )  # fmt: skip
                 c = exchanged(c, p, half, b.D)
@@ -118,7 +138,7 @@ def backward(constants: Constants) -> CFunction:
                         products = b.dB + (r - 1) * p.matrix
                 for half in range(p.halves):
                     c = steps.aggregate_inner(
-                        c, half_of(columns, half), parts, D, L, P, H, A, x=X, scale_x=s.alpha, y=V, values=values,
+                        c, half_of(columns, half), panels, D, L, P, H, A, x=X, scale_x=s.alpha, y=V, values=values,
                         scale_values=scale, add=add, out=out, out_values=dV, products=products, dots=b.dot_terms,
                         dots_level=b.dot_levels, level=b.levels + i * vector,
                     )  # fmt: skip
@@ -132,7 +152,7 @@ def backward(constants: Constants) -> CFunction:
                         b.d_grams + (steps_before(p, k) + i) * 2 * p.small,
                     )
                     c = gram_steps.gram(
-                        c, parts, D, L, H, p.nodes, p.height, x=h, y=X, channels=p.channels, out=p.blocks
+                        c, panels, D, L, H, p.nodes, p.height, x=h, y=X, channels=p.channels, out=p.blocks
                     )
                     c = gram_steps.sum_gram(
                         c, D, H, p.nodes, p.height, blocks=p.blocks, channels=p.channels, out=N,
@@ -145,60 +165,40 @@ def backward(constants: Constants) -> CFunction:
                         elif term == 2:
                             x, small, target, dots = V, N + p.small, dh, none
                         c = gram_steps.add_gram_product(
-                            c, rows, parts, D, L, H, x=x, gram=small, channels=p.channels, scale=s.xi, out=target,
+                            c, rows, panels, D, L, H, x=x, gram=small, channels=p.channels, scale=s.xi, out=target,
                             y=V, dots=dots, dots_level=b.dot_levels, level=b.levels + i * vector,
                         )  # fmt: skip
                 X, other = other, X
             if p.feedback:
-                for half in range(p.halves if top > 0 else 0):
-                    c = exchanged(c, p, half, b.dV + top * level)
-                for i in range(top, 0, -1):
-                    before = b.dV + (i - 1) * level if i > 1 else dV_0
-                    for half in range(p.halves):
-                        c = steps.aggregate(
-                            c, half_of(up, half), parts, D, L, H, A, x=b.dV + i * level, scale_x=s.one, values=none,
-                            y=none, scale_y=s.one, add=before, scale_add=s.one, out=before,
-                        )  # fmt: skip
-                        if i > 1:
-                            c = exchanged(c, p, half, before)
+                c = against_the_chain(c, p, up, panels, D, L, H, A, top, b.dV, dV_0, s.one)
                 dH = dV_0
             if p.affinity == FULL:
                 dH = b.dH_full + (k - 1) * level
             elif p.affinity == EDGES:
                 dB, add = b.dB + (k - 1) * p.matrix, dV_0 if p.feedback else none
                 if b.by_rows:
-                    c = attention_steps.place(c, columns, D, H, values=dB, entries=columns.order, out=b.by_rows)
+                    c = attention_steps.scatter(c, columns, D, H, values=dB, entries=columns.order, out=b.by_rows)
                     if p.exchange:
                         c = steps.exchange(c, p.exchange, VALUES_BACK, b.by_rows)
                 c = steps.aggregate_both(
-                    c, columns, parts, D, L, H, A, values=dB, y=p.hidden + (k - 1) * level, scale=s.xi, add=add,
+                    c, columns, panels, D, L, H, A, values=dB, y=p.hidden + (k - 1) * level, scale=s.xi, add=add,
                     out=b.dH, dots=b.dot_xi, other=rows, other_values=b.by_rows,
                 )  # fmt: skip
                 dH = b.dH
         if p.hidden or (K == 0 and b.coefficients):  # Line 5.
             for half in range(p.halves):
                 c = steps.split(
-                    c, half_of(rows, half), parts, D, L, H, x=dH, scale_one=s.lam, one=b.D, scale_other=s.keep,
+                    c, half_of(rows, half), panels, D, L, H, x=dH, scale_one=s.lam, one=b.D, scale_other=s.own,
                     other=b.dZ, adds=K > 0, dots=b.dot_Z, y=Z,
                 )  # fmt: skip
                 c = exchanged(c, p, half, b.D)
             c = steps.aggregate_inner(
-                c, columns, parts, D, L, P, H, A, x=b.D, scale_x=s.one, y=Z, values=p.G, scale_values=s.one,
+                c, columns, panels, D, L, P, H, A, x=b.D, scale_x=s.one, y=Z, values=p.G, scale_values=s.one,
                 add=b.dZ, out=none, out_values=b.dZ, products=b.direct, dots=b.dot_terms, dots_level=b.dot_levels,
                 level=b.levels,
             )  # fmt: skip
         if p.has_context and not p.feedback:
-            for half in range(p.halves if K > 0 else 0):
-                c = exchanged(c, p, half, b.dV + K * T * level)
-            for i in range(K * T, 0, -1):
-                before = b.dV + (i - 1) * level if i > 1 else b.dZ
-                for half in range(p.halves):
-                    c = steps.aggregate(
-                        c, half_of(up, half), parts, D, L, H, A, x=b.dV + i * level, scale_x=s.one, values=none,
-                        y=none, scale_y=s.one, add=before, scale_add=s.one, out=before,
-                    )  # fmt: skip
-                    if i > 1:
-                        c = exchanged(c, p, half, before)
+            c = against_the_chain(c, p, up, panels, D, L, H, A, K * T, b.dV, b.dZ, s.one)
         if b.direct:
             at_rounds = min(K, 1)
             if p.affinity == EDGES:
@@ -210,9 +210,9 @@ def backward(constants: Constants) -> CFunction:
             if p.exchange:
                 c = steps.exchange(c, p.exchange, VALUES_BACK, b.dG)
         if b.dG_given:
-            c = attention_steps.place(c, rows, D, H, values=b.dG, entries=p.entries, out=b.dG_given)
+            c = attention_steps.scatter(c, rows, D, H, values=b.dG, entries=p.entries, out=b.dG_given)
         if b.out:
-            steps.from_rows(c, rows, parts, D, L, H, rows=b.dZ, channels=p.channels, nodes=p.order, out=b.out)
+            steps.from_rows(c, rows, panels, D, L, H, rows=b.dZ, channels=p.channels, nodes=p.order, out=b.out)
 
     return compiled_for_c(run)
 
@@ -223,7 +223,7 @@ def attend_backward(constants: Constants) -> CFunction:
     D, L, _, H, A = constants
 
     def run(address: Any) -> None:
-        side, columns, parts = operands(address)
+        side, columns, panels = operands(address)
         p = unpack(address, OWN, Attend)
         c = attention_steps.softmax_backward(
             p.counters, side, D, H, A, dst=p.dst, src=p.src, edge=0, slope=p.slope, softmax=p.softmax, grad=p.grad,
@@ -233,9 +233,9 @@ def attend_backward(constants: Constants) -> CFunction:
             c = steps.exchange(c, p.exchange, VALUES, p.grad_logit)
         c = attention_steps.sums(c, columns, D, H, A, values=p.grad_logit, out=p.grad_src)
         c = attention_steps.add_logits(
-            c, side, parts, D, L, H, dst=p.grad_dst, src=p.grad_src, att_dst=p.att_dst, att_src=p.att_src, out=p.rows
+            c, side, panels, D, L, H, dst=p.grad_dst, src=p.grad_src, att_dst=p.att_dst, att_src=p.att_src, out=p.rows
         )
         if p.out:
-            steps.from_rows(c, side, parts, D, L, H, rows=p.rows, channels=p.channels, nodes=p.order, out=p.out)
+            steps.from_rows(c, side, panels, D, L, H, rows=p.rows, channels=p.channels, nodes=p.order, out=p.out)
 
     return compiled_for_c(run)

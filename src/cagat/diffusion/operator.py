@@ -5,7 +5,8 @@ hand. It serves every switch but ``support="edges"``, with coefficients that are
 does not serve is made of single products, and so are second gradients.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.library import custom_op
 
+from cagat.diffusion.attention import is_zero
 from cagat.diffusion.diffuse import Coefficients, Diffusion, diffuse
 from cagat.kernels import CSRGraph, CSRPattern, edge_softmax
 from cagat.kernels.csr_pattern import LocalOrder
@@ -21,15 +23,16 @@ from cagat.kernels.row_layout import row_layout
 from cagat.memory import total_memory
 
 if TYPE_CHECKING:
-    from cagat.diffusion.plan import Plan
+    from cagat.diffusion.plan import AttentionWeights, Plan
 
-# Above so many bytes that a backward pass works with, heads are worked on in groups: about so many features of all
-# nodes and values of all entries. Half of the heads at a time take a tenth longer, a quarter half as long again.
+# Above so many bytes that a pass works with, heads are worked on in groups: about so many features of all nodes and
+# values of all entries. Half of the heads at a time take a tenth longer, a quarter half as long again. Of a group less
+# is kept for the gradient, which makes the rest again.
 AT_ONCE = total_memory() // 8
 _LEVELS, _MATRICES = 11, 8
 
-# For evaluation by single products: above so many bytes of features, heads are worked on in groups.
-MOST_BYTES = 2**30
+# The same for evaluation by single products.
+SINGLE_AT_ONCE = 2**30
 
 
 class GATAttention(NamedTuple):
@@ -47,6 +50,11 @@ class GATAttention(NamedTuple):
     negative_slope: float
     dropout: float
 
+    def chunk(self, groups: int, dim: int) -> "list[GATAttention]":
+        """The attention of groups of heads, as tensors are split into chunks."""
+        weights = zip(self.dst.chunk(groups, dim), self.src.chunk(groups, dim), strict=True)
+        return [self._replace(dst=dst, src=src) for dst, src in weights]
+
 
 def diffuse_features(
     Z: Tensor, attention: Tensor | GATAttention, graph: CSRGraph, coefficients: Coefficients, diffusion: Diffusion
@@ -61,67 +69,81 @@ def diffuse_features(
         diffusion: The switches.
     """
     dtype = attention.dst.dtype if isinstance(attention, GATAttention) else attention.dtype
+    heads = int(Z.size(1))
     if not is_fused(Z, graph, diffusion) or dtype != Z.dtype:
-        assert isinstance(attention, Tensor)
-        return _by_heads(Z, attention, graph, coefficients, diffusion)
-    of_heads = [_of_heads(coefficient, Z) for coefficient in coefficients]
-    if of_heads[1] is None:
+        # Nothing is saved while gradients keep all results. The features of all steps stand side by side in one wide
+        # product, and its result is as wide.
+        head = 2 * (diffusion.K * diffusion.T + 1) * Z.size(0) * Z.size(2) * Z.itemsize
+        size = heads if torch.is_grad_enabled() else heads_at_once(heads, head, SINGLE_AT_ONCE)
+        run: Run = partial(_single_products, graph, diffusion)
+    elif is_zero(coefficients.lam):
         return Z.clone()
-    if isinstance(attention, GATAttention):
-        seed = torch.randint(0, 2**62, (1,)) if attention.dropout > 0 else None
-        tensors = [Z, None, attention.dst, attention.src, seed, *of_heads]
-        numbers: list[Any] = [attention.dropout, attention.negative_slope]
     else:
-        tensors, numbers = [Z, attention, None, None, None, *of_heads], [0.0, 0.0]
-    switches = diffusion.K, diffusion.T, diffusion.affinity == "full", diffusion.feedback
-    is_walk, heads = diffusion.normalization == "walk", int(Z.size(1))
+        head = (_LEVELS * graph.num_nodes * Z.size(2) + _MATRICES * graph.num_entries) * Z.itemsize
+        size = heads_at_once(heads, head, AT_ONCE)
+        drops = isinstance(attention, GATAttention) and attention.dropout > 0
+        seed = torch.randint(0, 2**62, (1,)) if drops else None
+        run = partial(_fused, graph, diffusion, seed, heads)
+    if not graph.is_whole:  # Processes that hold parts of a graph must all do the same, whatever they hold.
+        size = heads
+    return _by_heads(size, run, Z, attention, coefficients)
+
+
+Run = Callable[[int, Tensor, Tensor | GATAttention, Coefficients], Tensor]
+"""Makes the features of some heads, given the number of the first one."""
+
+
+def heads_at_once(heads: int, bytes_per_head: int, limit: int) -> int:
+    """How many heads are worked on together: the most that fit, of the numbers that divide all of them."""
+    size = heads
+    while size > 1 and (heads % size or size * bytes_per_head > limit):
+        size -= 1
+    return size
+
+
+def _by_heads(size: int, run: Run, Z: Tensor, attention: Tensor | GATAttention, coefficients: Coefficients) -> Tensor:
+    """The features, so many heads at a time: they meet nowhere, and a pass's memory is free again after each group."""
+    groups = int(Z.size(1)) // size
+    if groups == 1:
+        return run(0, Z, attention, coefficients)
+    attentions: Iterable[Tensor | GATAttention] = attention.chunk(groups, 1)
+    each = zip(Z.chunk(groups, 1), attentions, coefficients.chunk(groups), strict=True)
+    return torch.cat([run(number * size, *group) for number, group in enumerate(each)], dim=1)
+
+
+def _single_products(
+    graph: CSRGraph, diffusion: Diffusion, _: int, Z: Tensor, G: Tensor | GATAttention, coefficients: Coefficients
+) -> Tensor:
+    assert isinstance(G, Tensor)
+    return diffuse(Z, G, graph, coefficients, diffusion).H
+
+
+def _fused(
+    graph: CSRGraph, diffusion: Diffusion, seed: Tensor | None, of_all: int, first: int, Z: Tensor,
+    attention: Tensor | GATAttention, coefficients: Coefficients,
+) -> Tensor:  # fmt: skip
+    alpha, lam, xi = (_of_heads(coefficient, Z) for coefficient in coefficients)
+    assert lam is not None
+    of_attention: list[Any] = [attention, None, None, None]
+    p, slope = 0.0, 0.0
+    if isinstance(attention, GATAttention):
+        of_attention = [None, attention.dst, attention.src, seed]
+        p, slope = attention.dropout, attention.negative_slope
+    walks = diffusion.normalization == "walk"
+    switches = diffusion.K, diffusion.T, diffusion.affinity == "full", diffusion.feedback, walks
+    inputs = (Z, *of_attention, alpha, lam, xi, p, slope, first, of_all, *switches)
     if not graph.is_whole:
         part = graph.local_order(), graph.local_transition(diffusion.normalization, Z.dtype)
-        in_part: Tensor = _InParts.apply(part, *tensors, *numbers, 0, heads, *switches, is_walk)  # type: ignore[no-untyped-call]
+        in_part: Tensor = _InParts.apply(part, *inputs)  # type: ignore[no-untyped-call]
         return in_part
-    prepared = _as_tensors(graph, diffusion.normalization, Z.dtype)
-    size = _heads_at_once(Z, graph) if isinstance(attention, GATAttention) else heads
-    groups = [
-        fused_diffusion(prepared, *some, *numbers, first, heads, *switches, is_walk)[0]
-        for first, some in zip(range(0, heads, size), _groups(tensors, heads, size), strict=True)
-    ]
-    return groups[0] if len(groups) == 1 else torch.cat(groups, dim=1)
-
-
-def _heads_at_once(Z: Tensor, graph: CSRGraph) -> int:
-    """How many heads are worked on together: they meet nowhere, and a pass's memory is free again after each group."""
-    group = int(Z.size(1))
-    head = (_LEVELS * graph.num_nodes * Z.size(2) + _MATRICES * graph.num_entries) * Z.itemsize
-    while group % 2 == 0 and group * head > AT_ONCE:
-        group //= 2
-    return group
-
-
-def _groups(tensors: list[Tensor | None], heads: int, size: int) -> Iterator[tuple[Any, ...]]:
-    """The tensors of some heads after the others."""
-    if size == heads:
-        return iter([tuple(tensors)])
-    Z, G, dst, src, seed, *of_heads = tensors
-    groups = heads // size
-    split: list[Iterable[Tensor | None]] = [
-        *([None] * groups if x is None else x.chunk(groups, dim=1) for x in (Z, G, dst, src)),
-        [seed] * groups,
-        *([None] * groups if x is None else x.chunk(groups) for x in of_heads),
-    ]
-    return zip(*split, strict=True)
+    H: Tensor = fused_diffusion(_as_tensors(graph, diffusion.normalization, Z.dtype), *inputs)[0]
+    return H
 
 
 def can_attend(Z: Tensor, graph: CSRGraph, coefficients: Coefficients, diffusion: Diffusion, dropout: float) -> bool:
     """Whether :func:`diffuse_features` can make GAT's attention itself."""
-    if dropout == 1 or not is_fused(Z, graph, diffusion):
-        return False
-    alpha, lam, xi = (_of_heads(coefficient, Z) for coefficient in coefficients)
-    if lam is None:
-        return False
-    if not graph.is_whole:  # Processes must all do the same, whatever they hold.
-        return True
-    switches = (diffusion.K, diffusion.T, diffusion.affinity == "full", diffusion.feedback, False)
-    return _plan(_as_tensors(graph, diffusion.normalization, Z.dtype), Z, alpha, lam, xi, *switches).keeps_results
+    can_be_made = dropout < 1 and diffusion.normalization != "gcn" and not is_zero(coefficients.lam)
+    return can_be_made and is_fused(Z, graph, diffusion)
 
 
 def is_fused(Z: Tensor, graph: CSRGraph, diffusion: Diffusion) -> bool:
@@ -140,27 +162,6 @@ def _of_heads(coefficient: float | Tensor, Z: Tensor) -> Tensor | None:
     if isinstance(coefficient, Tensor):
         return coefficient.to(Z.dtype).expand(Z.size(1)).contiguous()
     return None if coefficient == 0 else Z.new_full((Z.size(1),), coefficient)
-
-
-def _by_heads(Z: Tensor, G: Tensor, graph: CSRGraph, coefficients: Coefficients, diffusion: Diffusion) -> Tensor:
-    """The rounds by single products; for evaluation a few heads at a time, where all would take too much memory."""
-    # Processes that hold parts of a graph must all do the same, whatever they hold.
-    at_once = torch.is_grad_enabled() or not graph.is_whole
-    group = Z.size(1) if at_once else heads_at_a_time(Z, diffusion.K * diffusion.T)
-    if group == Z.size(1):
-        return diffuse(Z, G, graph, coefficients, diffusion).H
-    H = torch.empty_like(Z)
-    for first in range(0, Z.size(1), group):
-        heads = slice(first, first + group)
-        H[:, heads] = diffuse(Z[:, heads], G[:, heads], graph, coefficients.of_heads(heads), diffusion).H
-    return H
-
-
-def heads_at_a_time(Z: Tensor, steps: int) -> int:
-    """How many heads fit."""
-    # The features of all steps stand side by side in one wide product, and its result is as wide.
-    head = 2 * (steps + 1) * Z.size(0) * Z.size(2) * Z.itemsize
-    return max(1, min(Z.size(1), MOST_BYTES // max(1, head)))
 
 
 def _as_tensors(graph: CSRGraph, normalization: str, dtype: torch.dtype) -> list[Tensor]:
@@ -184,129 +185,164 @@ Part = tuple[LocalOrder, tuple[Tensor, Tensor]]
 """A graph's local order and the values of Abar."""
 
 
-def _plan(
-    graph: list[Tensor] | Part, Z: Tensor, alpha: Tensor | None, lam: Tensor, xi: Tensor | None, *switches: Any
-) -> "Plan":
-    # Imported here, so that importing cagat does not wait for the compiler.
-    from cagat.diffusion.plan import Plan
+class Inputs(NamedTuple):
+    """What the operator takes beside the graph, as its schema asks for it: eight tensors, numbers, and switches.
 
-    coefficients = (None if c is None else c.detach() for c in (alpha, lam, xi))
-    layout = row_layout(int(Z.size(1)), int(Z.size(2)), Z.dtype)
-    part = _graph_of(graph) if isinstance(graph, list) else graph
-    return Plan.reduced(*part, layout, tuple(coefficients), switches)  # type: ignore[arg-type]
+    Attributes:
+        Z: The features.
+        G: GAT's attention, or nothing if it is to be made.
+        dst: Then the weights of the targets' features,
+        src: those of the sources' features,
+        seed: and what decides on the entries that are dropped, if any are.
+        alpha: The share of context of each head, if there is any.
+        lam: The share of aggregated features.
+        xi: The weight of the affinity, if there is any.
+        p: The share of entries that are dropped.
+        slope: LeakyReLU's slope.
+        first: The number of the first of these heads,
+        of_all: of how many.
+        K: The number of rounds.
+        T: The number of steps per round.
+        full: Whether affinity is on all pairs.
+        feedback: Whether H is aggregated.
+        walks: Whether diffusion is that of a walk.
+    """
+
+    Z: Tensor
+    G: Tensor | None
+    dst: Tensor | None
+    src: Tensor | None
+    seed: Tensor | None
+    alpha: Tensor | None
+    lam: Tensor
+    xi: Tensor | None
+    p: float
+    slope: float
+    first: int
+    of_all: int
+    K: int
+    T: int
+    full: bool
+    feedback: bool
+    walks: bool
+
+    @property
+    def diffusion(self) -> Diffusion:
+        """The switches as one."""
+        affinity, normalization = "full" if self.full else "edges", "walk" if self.walks else "row"
+        return Diffusion(self.K, self.T, "full", affinity, self.feedback, normalization)  # type: ignore[arg-type]
+
+    @property
+    def is_group(self) -> bool:
+        """Whether these are some of the heads, since memory is short: no more is kept than cannot be made again."""
+        return self.of_all > self.Z.size(1)
+
+    @property
+    def drops(self) -> bool:
+        """Whether entries of an attention that is made are dropped."""
+        return self.G is None and self.p > 0
+
+    def plan(self, part: Part) -> "Plan":
+        """What is to be done on a graph."""
+        # Imported here, so that importing cagat does not wait for the compiler.
+        from cagat.diffusion.plan import Plan
+
+        alpha, lam, xi = (None if c is None else c.detach() for c in (self.alpha, self.lam, self.xi))
+        assert lam is not None
+        layout = row_layout(int(self.Z.size(1)), int(self.Z.size(2)), self.Z.dtype)
+        return Plan.reduced(*part, layout, (alpha, lam, xi), self.diffusion)
+
+    def attention(self) -> "AttentionWeights | None":
+        """What GAT's attention is made with, unless it is given."""
+        from cagat.diffusion.plan import AttentionWeights
+
+        if self.dst is None or self.src is None:
+            return None
+        seed = 0 if self.seed is None else int(self.seed)
+        return AttentionWeights(self.dst.detach(), self.src.detach(), self.slope, self.p, seed, self.first, self.of_all)
 
 
-def _fused_diffusion(
-    graph: list[Tensor], Z: Tensor, G: Tensor | None, dst: Tensor | None, src: Tensor | None, seed: Tensor | None,
-    alpha: Tensor | None, lam: Tensor, xi: Tensor | None, p: float, slope: float, first: int, of_all: int, K: int,
-    T: int, full: bool, feedback: bool, walks: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    """The features, and what the gradient needs: the plan's memory, G, G before dropout, and the logits."""
-    return _forward(
-        _plan(graph, Z, alpha, lam, xi, K, T, full, feedback, walks),
-        *(Z, G, dst, src, seed, p, slope, first, of_all),
+_TENSORS = 8
+_KINDS = {Tensor: "Tensor", Tensor | None: "Tensor?", float: "float", int: "int", bool: "bool"}
+_SCHEMA = ", ".join(["Tensor[] graph", *(f"{_KINDS[kind]} {name}" for name, kind in Inputs.__annotations__.items())])
+
+
+def _fused_diffusion(graph: list[Tensor], *inputs: Any) -> tuple[Tensor, ...]:
+    """The features, and what the gradient needs: the plan's memory, G, G before dropout, and the logits.
+
+    What the gradient makes again is empty.
+    """
+    return _forward(_graph_of(graph), Inputs(*inputs))
+
+
+def _forward(part: Part, inputs: Inputs) -> tuple[Tensor, ...]:
+    plan, attention, Z = inputs.plan(part), inputs.attention(), inputs.Z.detach()
+    passes, memory = plan.passes(), plan.memory()
+    if attention is not None:
+        local, softmax, logits = attention.forward(plan, passes, Z, plan.rows_of_Z(memory))
+        H = plan.forward(passes, None, None, local, memory)
+    else:
+        assert inputs.G is not None
+        local, softmax, logits = plan.matrix(), Z.new_empty(0), Z.new_empty(0)
+        H = plan.forward(passes, Z, inputs.G.detach(), local, memory)
+    remade, kept = memory
+    if inputs.is_group:
+        remade, local = Z.new_empty(0), Z.new_empty(0) if inputs.drops else local
+    return H, remade, kept, local, softmax, logits
+
+
+def _fake(graph: list[Tensor], *inputs: Any) -> tuple[Tensor, ...]:
+    given = Inputs(*inputs)
+    plan, Z, drops = given.plan(_graph_of(graph)), given.Z, given.drops
+    entries, heads, (remade, kept) = graph[1].size(0), plan.layout.padded_heads, plan.elements
+    return (
+        torch.empty_like(Z, memory_format=torch.contiguous_format),
+        Z.new_empty(0 if given.is_group else remade),
+        Z.new_empty(kept),
+        Z.new_empty(0) if given.is_group and drops else Z.new_empty(entries, heads),
+        Z.new_empty(entries, heads) if drops else Z.new_empty(0),
+        Z.new_empty(2, Z.size(0), heads) if given.G is None else Z.new_empty(0),
     )
 
 
-def _forward(
-    plan: "Plan", Z: Tensor, G: Tensor | None, dst: Tensor | None, src: Tensor | None, seed: Tensor | None, p: float,
-    slope: float, first: int, of_all: int,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    from cagat.diffusion.plan import AttentionWeights
-
-    Z = Z.detach()
-    none = Z.new_empty(0)
-    if G is None:
-        assert dst is not None
-        assert src is not None
-        weights = AttentionWeights(
-            dst.detach(), src.detach(), slope, p, 0 if seed is None else int(seed), first, of_all
-        )
-        passes, memory = plan.passes(), plan.memory()
-        local, softmax, logits = weights.forward(plan, passes, Z, plan.rows_of_Z(memory))
-        H = plan.forward(passes, None, None, local, memory)
-        return H, memory, local, softmax, logits
-    G = G.detach()
-    if plan.keeps_results:
-        memory, local = plan.memory(), plan.matrix()
-        return plan.forward(plan.passes(), Z, G, local, memory), memory, local, none, none.clone()
-    H = torch.empty_like(Z, memory_format=torch.contiguous_format)
-    for heads, part in plan.groups():
-        H[:, heads] = part.forward(part.passes(), Z[:, heads], G[:, heads], part.matrix(), part.memory())
-    return H, none, none.clone(), none.clone(), none.clone()
-
-
-def _fake(graph: list[Tensor], Z: Tensor, G: Tensor | None, *others: Any) -> tuple[Tensor, ...]:
-    alpha, lam, xi, p, _, _, _, *switches = others[3:]
-    plan = _plan(graph, Z, alpha, lam, xi, *switches)
-    H = torch.empty_like(Z, memory_format=torch.contiguous_format)
-    if G is not None and not plan.keeps_results:
-        return H, *(Z.new_empty(0) for _ in range(4))
-    entries, heads = graph[1].size(0), plan.layout.padded_heads
-    return (
-        H, Z.new_empty(plan.kept_elements), Z.new_empty(entries, heads),
-        Z.new_empty(entries, heads) if G is None and p > 0 else Z.new_empty(0),
-        Z.new_empty(2, Z.size(0), heads) if G is None else Z.new_empty(0),
-    )  # fmt: skip
-
-
-def _gradients(
-    graph: list[Tensor], Z: Tensor, G: Tensor | None, dst: Tensor | None, src: Tensor | None, seed: Tensor | None,
-    alpha: Tensor | None, lam: Tensor, xi: Tensor | None, p: float, slope: float, first: int, of_all: int, K: int,
-    T: int, full: bool, feedback: bool, walks: bool, learns: bool, kept: list[Tensor], grad: Tensor,
-) -> list[Tensor]:  # fmt: skip
+def _gradients(graph: list[Tensor], *arguments: Any) -> list[Tensor]:
     """The gradients at Z, at G or at both weights, and at the coefficients if they are learnt; not differentiable."""
-    plan = _plan(graph, Z, alpha, lam, xi, K, T, full, feedback, walks)
-    return _backward_of(plan, Z, G, dst, src, seed, lam, p, slope, first, of_all, learns, kept, grad)
+    *inputs, learns, kept, grad = arguments
+    return _backward_of(_graph_of(graph), Inputs(*inputs), learns, kept, grad)
 
 
-def _backward_of(
-    plan: "Plan", Z: Tensor, G: Tensor | None, dst: Tensor | None, src: Tensor | None, seed: Tensor | None, lam: Tensor,
-    p: float, slope: float, first: int, of_all: int, learns: bool, kept: list[Tensor], grad: Tensor,
-) -> list[Tensor]:  # fmt: skip
-    from cagat.diffusion.plan import AttentionWeights
+def _backward_of(part: Part, inputs: Inputs, learns: bool, kept: list[Tensor], grad: Tensor) -> list[Tensor]:
+    from cagat.diffusion.plan import Memory
 
-    grad = grad.detach()
-    memory, local, *logits = kept
-    if G is None:
-        assert dst is not None
-        assert src is not None
-        weights = AttentionWeights(
-            dst.detach(), src.detach(), slope, p, 0 if seed is None else int(seed), first, of_all
-        )
-        passes = plan.passes()
-        softmax, logit = logits
-        dV, dG, coefficients = plan.backward(passes, memory, local, grad, learns=learns, has_given=False)
-        made = weights.backward(plan, passes, (local, softmax, logit), plan.rows_of_Z(memory), dV, dG)
-        return [*made, *(coefficients or ())]
-    if plan.keeps_results:
-        dZ, dG, coefficients = plan.backward(plan.passes(), memory, local, grad, learns=learns, has_given=True)
-        return [dZ, dG, *(coefficients or ())]
-    dZ, dG = (torch.empty_like(x, memory_format=torch.contiguous_format) for x in (Z, G))
-    at_heads = [torch.empty_like(lam) for _ in range(3 if learns else 0)]
-    for heads, part in plan.groups():
-        passes, memory, local = part.passes(), part.memory(), part.matrix()
-        part.forward(passes, Z[:, heads].detach(), G[:, heads].detach(), local, memory)
-        found = part.backward(passes, memory, local, grad[:, heads], learns=learns, has_given=True)
-        dZ[:, heads], dG[:, heads], some = found
-        for whole, gradient in zip(at_heads, some or (), strict=True):
-            whole[heads] = gradient
-    return [dZ, dG, *at_heads]
+    plan, attention, grad = inputs.plan(part), inputs.attention(), grad.detach()
+    *parts, local, softmax, logits = kept
+    passes, has_given, memory = plan.passes(), attention is None, Memory(*parts)
+    if inputs.is_group:
+        if attention is not None and inputs.drops:
+            local = attention.dropped(plan, softmax)
+        memory = plan.again(passes, inputs.Z.detach(), local, memory.kept)
+    dZ, dG, coefficients = plan.backward(passes, memory, local, grad, learns=learns, has_given=has_given)
+    found: tuple[Tensor, ...] = (dZ, dG)
+    if attention is not None:
+        found = attention.backward(plan, passes, (local, softmax, logits), plan.rows_of_Z(memory), dZ, dG)
+    return [*found, *(coefficients or ())]
 
 
-fused_gradients = custom_op("cagat::fused_diffusion_backward", _gradients, mutates_args=())
+fused_gradients = custom_op(
+    "cagat::fused_diffusion_backward",
+    _gradients,
+    mutates_args=(),
+    schema=f"({_SCHEMA}, bool learns, Tensor[] kept, Tensor grad) -> Tensor[]",
+)
 
 
 @fused_gradients.register_fake
-def _(graph: list[Tensor], Z: Tensor, G: Tensor | None, dst: Tensor, src: Tensor, *others: Any) -> list[Tensor]:
-    lam, learns = others[2], others[-3]
-    inputs = [Z, dst, src] if G is None else [Z, G]
-    inputs += [lam] * (3 if learns else 0)
-    return [torch.empty_like(x, memory_format=torch.contiguous_format) for x in inputs]
-
-
-# The places of Z, G, dst, src, seed, alpha, lam and xi among the arguments.
-_TENSORS = 8
+def _(graph: list[Tensor], *arguments: Any) -> list[Tensor]:
+    *inputs, learns, _, _ = arguments
+    given = Inputs(*inputs)
+    wanted = [given.Z, given.dst, given.src] if given.G is None else [given.Z, given.G]
+    wanted += [given.lam] * (3 if learns else 0)
+    return [torch.empty_like(x, memory_format=torch.contiguous_format) for x in wanted if x is not None]
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -317,31 +353,31 @@ def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> Non
 
 
 def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Any, ...]:
-    saved = ctx.saved_tensors
-    graph, kept = list(saved[: -_TENSORS - 4]), list(saved[-4:])
-    tensors = saved[-_TENSORS - 4 : -4]
-    gradients: list[Tensor | None] = [None] * _TENSORS
-    if grad is not None and torch.is_grad_enabled():  # Somebody wants to differentiate it: backward(create_graph=True).
-        gradients = _differentiable_gradients(graph, tensors, ctx.numbers, grad)
-    elif grad is not None:
-        learns = any(ctx.needs_input_grad[6:9])
-        operator: Any = fused_gradients if is_traced(grad) else _gradients
-        gradients = _in_places(tensors, operator(graph, *tensors, *ctx.numbers, learns, kept, grad), learns)
-    return (*gradients, *(None,) * len(ctx.numbers))
+    *graph_and_tensors, remade, memory, local, softmax, logits = ctx.saved_tensors
+    graph, kept = graph_and_tensors[:-_TENSORS], [remade, memory, local, softmax, logits]
+    inputs = Inputs(*graph_and_tensors[-_TENSORS:], *ctx.numbers)
+    if grad is None:
+        return (None,) * len(inputs)
+    if torch.is_grad_enabled():  # Somebody wants to differentiate it: backward(create_graph=True).
+        return _differentiable_gradients(_graph_of(graph), inputs, grad)
+    learns = _learns(ctx)
+    operator: Any = fused_gradients if is_traced(grad) else _gradients
+    return _by_input(inputs, operator(graph, *inputs, learns, kept, grad), learns)
 
 
-def _in_places(tensors: tuple[Tensor | None, ...], found: list[Tensor], learns: bool) -> list[Tensor | None]:
-    """What :func:`_gradients` has found, at the places of the tensors."""
-    gradients: list[Tensor | None] = [None] * _TENSORS
-    gradients[0] = found[0]
-    if tensors[1] is not None:
-        gradients[1] = found[1]
-    else:
-        gradients[2:4] = found[1:3]
-    if learns:
-        for place, gradient in zip((5, 6, 7), found[-3:], strict=True):
-            gradients[place] = gradient if tensors[place] is not None else None
-    return gradients
+def _learns(ctx: Any) -> bool:
+    """Whether any coefficient is learnt."""
+    _, *wanted = ctx.needs_input_grad
+    needs: Any = Inputs(*wanted)
+    return bool(needs.alpha or needs.lam or needs.xi)
+
+
+def _by_input(inputs: Inputs, found: list[Tensor], learns: bool) -> tuple[Any, ...]:
+    """What :func:`_gradients` has found, for each input."""
+    of_attention = ("dst", "src") if inputs.G is None else ("G",)
+    names = ("Z", *of_attention, *(("alpha", "lam", "xi") if learns else ()))
+    gradients = dict(zip(names, found, strict=True))
+    return tuple(None if given is None else gradients.get(name) for name, given in inputs._asdict().items())
 
 
 class _InParts(torch.autograd.Function):
@@ -349,12 +385,7 @@ class _InParts(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, part: Part, *inputs: Any) -> Tensor:
-        (Z, G, dst, src, seed, *coefficients), (p, slope, first, of_all, *switches) = (
-            inputs[:_TENSORS],
-            inputs[_TENSORS:],
-        )
-        plan = _plan(part, Z, *coefficients, *switches)
-        H, *kept = _forward(plan, Z, G, dst, src, seed, p, slope, first, of_all)
+        H, *kept = _forward(part, Inputs(*inputs))
         ctx.part, ctx.numbers = part, inputs[_TENSORS:]
         ctx.save_for_backward(*inputs[:_TENSORS], *kept)
         return H
@@ -363,42 +394,40 @@ class _InParts(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         tensors, kept = ctx.saved_tensors[:_TENSORS], list(ctx.saved_tensors[_TENSORS:])
-        (Z, G, dst, src, seed, alpha, lam, xi), (p, slope, first, of_all, *switches) = tensors, ctx.numbers
-        learns = any(ctx.needs_input_grad[6:9])
-        plan = _plan(ctx.part, Z, alpha, lam, xi, *switches)
-        found = _backward_of(plan, Z, G, dst, src, seed, lam, p, slope, first, of_all, learns, kept, grad)
-        return (None, *_in_places(tensors, found, learns), *(None,) * len(ctx.numbers))
+        inputs, learns = Inputs(*tensors, *ctx.numbers), _learns(ctx)
+        found = _backward_of(ctx.part, inputs, learns, kept, grad)
+        return (None, *_by_input(inputs, found, learns))
 
 
-def _differentiable_gradients(
-    graph: list[Tensor], tensors: tuple[Tensor | None, ...], numbers: tuple[Any, ...], grad: Tensor
-) -> list[Tensor | None]:
+def _differentiable_gradients(part: Part, inputs: Inputs, grad: Tensor) -> tuple[Any, ...]:
     """The same gradients through single products, for somebody who will differentiate them again."""
-    (order, transition), (p, slope, first, of_all, K, T, full, feedback, walks) = _graph_of(graph), numbers
+    order, transition = part
     ordered = CSRGraph.from_transition(order.pattern, transition)
-    diffusion = Diffusion(
-        *(K, T), affinity="full" if full else "edges", feedback=feedback, normalization="walk" if walks else "row"
-    )
     # Views, so that an input that another one was made of, as G is of Z, is not credited with what goes through that.
-    views = [None if tensor is None else tensor.view_as(tensor) for tensor in tensors]
-    Z, G, dst, src, seed, alpha, lam, xi = views
-    assert Z is not None
-    assert lam is not None
-    V = Z[order.nodes]
-    if G is not None:
-        G = G[order.entries]
+    views: list[Any] = [one.view_as(one) if isinstance(one, Tensor) else one for one in inputs]
+    viewed = Inputs(*views)
+    V = viewed.Z[order.nodes]
+    if viewed.G is not None:
+        G = viewed.G[order.entries]
     else:
-        at_dst, at_src = ((V * weights).sum(dim=-1) for weights in (dst, src) if weights is not None)
-        G = edge_softmax(order.pattern, at_dst, at_src, None, slope)
-        if seed is not None:
+        at_dst, at_src = ((V * weights).sum(dim=-1) for weights in (viewed.dst, viewed.src) if weights is not None)
+        G = edge_softmax(order.pattern, at_dst, at_src, None, inputs.slope)
+        if viewed.seed is not None:
             # A row of all heads is so many rows of these.
-            rows = order.entries.long() * (of_all // G.size(1)) + first // G.size(1)
-            G = seeded_dropout(G, seed, p, rows)
-    coefficients = Coefficients(0.0 if alpha is None else alpha, lam, 0.0 if xi is None else xi)
-    H = diffuse(V, G, ordered, coefficients, diffusion).H[order.nodes_back]
-    wanted = [view for view in views if view is not None and view.requires_grad]
+            rows = order.entries.long() * (inputs.of_all // G.size(1)) + inputs.first // G.size(1)
+            G = seeded_dropout(G, viewed.seed, inputs.p, rows)
+    alpha, xi = (0.0 if c is None else c for c in (viewed.alpha, viewed.xi))
+    H = diffuse(V, G, ordered, Coefficients(alpha, viewed.lam, xi), inputs.diffusion).H[order.nodes_back]
+    are_wanted = [isinstance(view, Tensor) and view.requires_grad for view in views]
+    wanted = [view for view, is_wanted in zip(views, are_wanted, strict=True) if is_wanted]
     found = iter(torch.autograd.grad(H, wanted, grad, create_graph=True, materialize_grads=True))
-    return [next(found) if view is not None and view.requires_grad else None for view in views]
+    return tuple(next(found) if is_wanted else None for is_wanted in are_wanted)
 
 
-fused_diffusion = Operator(_fused_diffusion, _fake, _setup, _backward)
+fused_diffusion = Operator(
+    _fused_diffusion,
+    _fake,
+    _setup,
+    _backward,
+    schema=f"({_SCHEMA}) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+)

@@ -1,7 +1,6 @@
 """The fused diffusion: what is to be done, the memory for it, and the calls of the compiled passes."""
 
 import math
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,19 +8,14 @@ import torch
 from torch import Tensor
 
 from cagat.diffusion import fused, fused_backward
+from cagat.diffusion.diffuse import Diffusion
 from cagat.diffusion.fused import EDGES, FULL, NO_AFFINITY
 from cagat.kernels.csr_pattern import LocalOrder
 from cagat.kernels.exchange import Calls
 from cagat.kernels.numba_products import dropout
-from cagat.kernels.row_layout import RowLayout, row_layout
+from cagat.kernels.row_layout import RowLayout
 from cagat.kernels.row_passes import RowPasses
 from cagat.kernels.scratch import scratch
-from cagat.memory import total_memory
-
-# Above so many bytes nothing is kept, and heads, which meet nowhere, are worked on in groups that take no more than
-# that. Groups cost time: the forward pass is repeated. A step takes about four times what it keeps, so this leaves a
-# third of the machine to others.
-RECOMPUTE_ABOVE = total_memory() // 6
 
 # A smaller coefficient is taken for this one: its gradient is divided by it.
 _SMALLEST = 1e-20
@@ -29,6 +23,13 @@ _SMALLEST = 1e-20
 _ALIGNED = 16
 # Small matrices are summed over blocks of rows, at most so many, of at least so many rows.
 _GRAM_BLOCKS, _GRAM_HEIGHT = 64, 256
+
+
+class Memory(NamedTuple):
+    """What the forward pass leaves for the backward pass: what that can make again, and what it cannot."""
+
+    remade: Tensor
+    kept: Tensor
 
 
 class Plan(NamedTuple):
@@ -63,45 +64,42 @@ class Plan(NamedTuple):
     @classmethod
     def reduced(
         cls, order: LocalOrder, weights: tuple[Tensor, Tensor], layout: RowLayout,
-        coefficients: tuple[Tensor | None, Tensor, Tensor | None], switches: tuple[int, int, bool, bool, bool],
+        coefficients: tuple[Tensor | None, Tensor, Tensor | None], diffusion: Diffusion,
     ) -> "Plan":  # fmt: skip
-        """The plan of K rounds of T steps, given whether affinity is full, whether there is feedback, and a walk."""
-        (alpha, lam, xi), (rounds, steps, full, feedback, walks) = coefficients, switches
+        """The plan of a diffusion with these coefficients of each head and these switches."""
+        (alpha, lam, xi), rounds, steps = coefficients, diffusion.K, diffusion.T
         if rounds * steps == 0:  # S stays G.
             alpha = xi = None
         if alpha is None:  # A step forgets all before it.
             steps = 1
-        if (
-            xi is None and not feedback
-        ):  # The features of a round enter nothing: all steps are one round, if there are any.
+        # If the features of a round enter nothing, all steps are one round, if there are any.
+        if xi is None and not diffusion.feedback:
             rounds, steps = (0, 0) if alpha is None else (1, rounds * steps)
-        affinity = NO_AFFINITY if xi is None else FULL if full else EDGES
-        return cls(order, weights, layout, alpha, lam, xi, rounds, max(1, steps), affinity, feedback, walks)
+        affinity = NO_AFFINITY if xi is None else FULL if diffusion.affinity == "full" else EDGES
+        walks = diffusion.normalization == "walk"
+        return cls(order, weights, layout, alpha, lam, xi, rounds, max(1, steps), affinity, diffusion.feedback, walks)
 
     @property
     def _steps_of_all_rounds(self) -> int:
         return self.rounds if self.alpha is None else self.steps * self.rounds * (self.rounds + 1) // 2
 
     @property
-    def _sizes(self) -> tuple[tuple[int, ...], ...]:
-        """The shapes of what the forward pass keeps for the backward pass, one after the other.
+    def _sizes(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
+        """The shapes of what stands in each part of the memory, one after the other.
 
-        The chain of Z, or with feedback Z and the chain of each round without its start; the features before each
-        round, if they enter it; with affinity on the edges, the matrix of each round; and with affinity on all pairs,
-        the small matrices of each step and their transposes.
+        In the first, the chain of Z, or with feedback Z and the chain of each round without its start; and with
+        affinity on the edges, the matrix of each round. In the second, the features before each round, if they enter
+        it; and with affinity on all pairs, the small matrices of each step and their transposes.
         """
         levels = 0 if self.alpha is None else self._steps_of_all_rounds if self.feedback else self.rounds * self.steps
         has_hidden = self.affinity != NO_AFFINITY or self.feedback
-        return (
-            (levels + 1, *self._level),
-            (self.rounds if has_hidden else 0, *self._level),
-            (self.rounds if self.affinity == EDGES else 0, *self._matrix),
-            (self._steps_of_all_rounds if self.affinity == FULL else 0, 2, *self._small),
-        )
+        chain, B = (levels + 1, *self._level), (self.rounds if self.affinity == EDGES else 0, *self._matrix)
+        hidden = (self.rounds if has_hidden else 0, *self._level)
+        return (chain, B), (hidden, (self._steps_of_all_rounds if self.affinity == FULL else 0, 2, *self._small))
 
     @property
     def _level(self) -> tuple[int, int, int]:
-        return self.layout.parts, self._held, self.layout.lanes
+        return self.layout.panels, self._held, self.layout.lanes
 
     @property
     def _held(self) -> int:
@@ -120,45 +118,34 @@ class Plan(NamedTuple):
         return self.layout.width // self.layout.padded_heads, self.layout.width
 
     @property
-    def kept_elements(self) -> int:
-        """How many numbers the forward pass keeps, each tensor beginning with a line of the cache."""
-        return sum(_padded(math.prod(size)) for size in self._sizes)
+    def elements(self) -> tuple[int, int]:
+        """How many numbers there are in each part of the memory, each tensor beginning with a line of the cache."""
+        remade, kept = (sum(_padded(math.prod(size)) for size in sizes) for sizes in self._sizes)
+        return remade, kept
 
-    @property
-    def keeps_results(self) -> bool:
-        """Whether there is room for what the backward pass needs. Processes that share a graph must all do the same."""
-        return self.order.exchange is not None or self.kept_elements * self.layout.dtype.itemsize <= RECOMPUTE_ABOVE
-
-    def groups(self) -> Iterator[tuple[slice, "Plan"]]:
-        """Plans for some heads after the others."""
-        heads = self.layout.heads
-        size = max(1, RECOMPUTE_ABOVE * heads // max(1, self.kept_elements * self.layout.dtype.itemsize))
-        for first in range(0, heads, size):
-            some = slice(first, min(first + size, heads))
-            alpha, lam, xi = (None if c is None else c[some] for c in (self.alpha, self.lam, self.xi))
-            assert lam is not None
-            layout = row_layout(some.stop - first, self.layout.channels, self.layout.dtype)
-            yield some, self._replace(layout=layout, alpha=alpha, lam=lam, xi=xi)
-
-    def rows_of_Z(self, memory: Tensor) -> Tensor:
+    def rows_of_Z(self, memory: Memory) -> Tensor:
         """The part of the memory that the chain begins with."""
-        return memory[: math.prod(self._level)].view(self._level)
+        return memory.remade[: math.prod(self._level)].view(self._level)
 
-    def _grams(self, memory: Tensor) -> Tensor:
+    def _grams(self, memory: Memory) -> Tensor:
         """The part of the memory that ends it."""
-        *before, size = self._sizes
-        start = sum(_padded(math.prod(one)) for one in before)
-        return memory[start : start + math.prod(size)].view(size)
+        hidden, size = self._sizes[1]
+        start = _padded(math.prod(hidden))
+        return memory.kept[start : start + math.prod(size)].view(size)
 
-    def memory(self) -> Tensor:
-        """Room for what is kept."""
-        lengths = [math.prod(size) for size in self._sizes]
-        memory, end = self._scratch(sum(map(_padded, lengths))), 0
+    def memory(self, kept: Tensor | None = None) -> Memory:
+        """Room for both, or for what is made again beside what was kept."""
+        remade, own = self._sizes
+        return Memory(self._room(remade), self._room(own) if kept is None else kept)
+
+    def _room(self, sizes: tuple[tuple[int, ...], ...]) -> Tensor:
+        lengths = [math.prod(size) for size in sizes]
+        part, end = self._scratch(sum(map(_padded, lengths))), 0
         for length in lengths:
             if length % _ALIGNED:  # Between the tensors: it is an output of an operator.
-                memory[end + length : end + _padded(length)] = 0
+                part[end + length : end + _padded(length)] = 0
             end += _padded(length)
-        return memory
+        return part
 
     def matrix(self, *levels: int) -> Tensor:
         """Room for values at the entries."""
@@ -204,16 +191,18 @@ class Plan(NamedTuple):
         alpha, lam, xi = given
         return alpha if self.alpha is None else np.maximum(alpha, _SMALLEST), np.maximum(lam, _SMALLEST), xi
 
-    def _common(self, passes: RowPasses, calls: Calls | None, G: Tensor, memory: Tensor) -> tuple[int, ...]:
+    def _common(self, passes: RowPasses, calls: Calls | None, G: Tensor, memory: Memory) -> tuple[int, ...]:
         """What both passes are told first."""
         size, order = self.layout.dtype.itemsize, self.order
         level, matrix, small = (math.prod(shape) * size for shape in (self._level, self._matrix, self._small))
         alpha, lam, xi = self.coefficients()
-        places, place = [], passes.address(memory)
-        for length in map(math.prod, self._sizes):
-            places.append(place if length else 0)
-            place += _padded(length) * size
-        chain, hidden, B, grams = places
+        addresses = []
+        for part, sizes in zip(memory, self._sizes, strict=True):
+            address = passes.address(part)
+            for length in map(math.prod, sizes):
+                addresses.append(address if length else 0)
+                address += _padded(length) * size
+        chain, B, hidden, grams = addresses
         common = fused.Common(
             counters=0,  # They are made by the passes.
             nothing=0,
@@ -255,7 +244,7 @@ class Plan(NamedTuple):
             return None
         return self._scratch(-(-self.order.pattern.num_rows // self._gram_height), *self._small)
 
-    def forward(self, passes: RowPasses, Z: Tensor | None, given: Tensor | None, G: Tensor, memory: Tensor) -> Tensor:
+    def forward(self, passes: RowPasses, Z: Tensor | None, given: Tensor | None, G: Tensor, memory: Memory) -> Tensor:
         """Run all rounds, and give the features.
 
         Args:
@@ -263,7 +252,7 @@ class Plan(NamedTuple):
             Z: The features, or nothing if their rows are in the memory already.
             given: GAT's attention in the order of the given entries, or nothing if it is in G already.
             G: GAT's attention in the local order.
-            memory: Where to write what is kept.
+            memory: Where to write what the backward pass reads.
         """
         H = self._scratch(*self._level)
         address, out = passes.address, self.features()
@@ -277,13 +266,23 @@ class Plan(NamedTuple):
             H=address(H),
             out=address(out) if self.layout.is_exact else 0,
         )
+        self._run_forward(passes, G, memory, arguments)
+        return self.returned(out, H)
+
+    def again(self, passes: RowPasses, Z: Tensor, G: Tensor, kept: Tensor) -> Memory:
+        """What the backward pass reads, of which only a part was kept: the same bits in less time than they took."""
+        memory = self.memory(kept)
+        Z_as_given = passes.address(self.lay_out(Z, self.rows_of_Z(memory)))
+        self._run_forward(passes, G, memory, fused.Forward(Z=Z_as_given))
+        return memory
+
+    def _run_forward(self, passes: RowPasses, G: Tensor, memory: Memory, arguments: fused.Forward) -> None:
         most = 4 + 3 * self.rounds + 5 * max(self.rounds, self._steps_of_all_rounds)
         calls = self.calls()
         passes.run(fused.forward, (*self._common(passes, calls, G, memory), *arguments), most, calls)
-        return self.returned(out, H)
 
     def backward(
-        self, passes: RowPasses, memory: Tensor, G: Tensor, grad: Tensor, *, learns: bool, has_given: bool
+        self, passes: RowPasses, memory: Memory, G: Tensor, grad: Tensor, *, learns: bool, has_given: bool
     ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor, Tensor] | None]:
         """The gradients at Z, at G, and at the coefficients if somebody learns them, given that at H.
 
@@ -291,17 +290,20 @@ class Plan(NamedTuple):
         """
         nodes = self.order.pattern.num_rows
         address, level, rounds = passes.address, self._level, self.rounds
-        dH, dZ, dG = self._scratch(*level), self._scratch(*level), self.matrix()
-        given = self.lay_out(grad, dH)
+        has_products = rounds > 0 or learns
+        dH, D, dG = self._gradients(has_products)
+        if D is not None and self.layout.is_exact and not grad.is_contiguous():
+            grad = D.flatten()[: grad.numel()].view(grad.shape).copy_(grad)  # D is made when this has been read.
+        dZ, given = self._scratch(*level), self.lay_out(grad, dH)
         out = self.features() if has_given else None
         dG_given = torch.empty_like(dG) if has_given else None
-        has_products = rounds > 0 or learns
         depth = 0 if self.alpha is None else rounds * self.steps
         at_rounds = rounds if self.affinity == EDGES else 1
-        D = self._scratch(*level) if has_products else None
-        d_grams = self._scratch(*self._sizes[-1])
+        unused = 0 if self.feedback else 1  # The gradient at the first level is dZ then.
+        dV = address(self._scratch(depth + 1 - unused, *level)) - unused * math.prod(level) * grad.itemsize
+        d_grams = self._scratch(*self._sizes[1][1])
         dots = torch.zeros(5, nodes, self.layout.padded_heads, dtype=self.layout.dtype) if learns else None
-        dot = [0] * 5 if dots is None else [address(part) for part in dots]
+        dot = [0] * 5 if dots is None else [address(one) for one in dots]
         # The mirror image of an entry may be elsewhere, or with another process.
         is_symmetric = self.order.pattern.is_symmetric and self.order.exchange is None
         needs_rows = self.affinity == EDGES and not is_symmetric
@@ -311,7 +313,7 @@ class Plan(NamedTuple):
             dH_full=address(self._scratch(rounds, *level).zero_() if self.affinity == FULL else None),
             D=address(D),
             other_D=address(dH if has_products else None),  # When D is made of dH, that has been read.
-            dV=address(self._scratch(depth + 1, *level)),
+            dV=dV,
             dZ=address(dZ),
             direct=address(self.matrix().zero_() if has_products else None),
             dB=address(self.matrix(at_rounds).zero_() if rounds > 0 else None),
@@ -331,6 +333,15 @@ class Plan(NamedTuple):
         if out is None or dG_given is None:
             return dZ, dG, coefficients
         return self.returned(out, dZ), self.layout.unpadded(dG_given[: self.order.pattern.num_entries]), coefficients
+
+    def _gradients(self, has_products: bool) -> tuple[Tensor, Tensor | None, Tensor]:
+        """Room for the gradient at H; for that which goes down the chain; and, where both were, for that at G."""
+        if not has_products:
+            return self._scratch(*self._level), None, self.matrix()
+        one, matrix = math.prod(self._level), math.prod(self._matrix)
+        shared = self._scratch(max(2 * _padded(one), matrix))
+        dH, D = (shared[start : start + one].view(self._level) for start in (0, _padded(one)))
+        return dH, D, shared[:matrix].view(self._matrix)
 
     def _coefficient_gradients(self, dots: Tensor, grams: Tensor, d_grams: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         alpha, lam, _ = self.coefficients()
@@ -379,14 +390,14 @@ class AttentionWeights(NamedTuple):
         passes.run(fused.attend, arguments, 3, calls)
         if self.p == 0:
             return softmax, softmax.new_empty(0), logits
-        return self._dropped(plan, softmax), softmax, logits
+        return self.dropped(plan, softmax), softmax, logits
 
     def backward(
         self, plan: Plan, passes: RowPasses, kept: tuple[Tensor, Tensor, Tensor], V: Tensor, dV: Tensor, dG: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
         """The gradients at Z and at both weights, given those at the rows and at G."""
         G, softmax, logits = kept
-        dG = self._dropped(plan, dG) if self.p > 0 else dG
+        dG = self.dropped(plan, dG) if self.p > 0 else dG
         out, at_nodes = plan.features(), plan.vectors()
         calls = plan.calls()
         kept_softmax = softmax if self.p > 0 else G
@@ -399,8 +410,8 @@ class AttentionWeights(NamedTuple):
         # first they take a quarter of the time.
         heads, lanes = plan.layout.padded_heads, plan.layout.lanes
         nodes = plan.order.pattern.num_rows
-        products = torch.stack([side[:nodes].t() @ part[:nodes] for side in at_nodes for part in V])
-        products = products.view(2, plan.layout.parts, heads, lanes // heads, heads)
+        products = torch.stack([side[:nodes].t() @ panel[:nodes] for side in at_nodes for panel in V])
+        products = products.view(2, plan.layout.panels, heads, lanes // heads, heads)
         by_channel = products.diagonal(dim1=2, dim2=4).reshape(2, -1, heads)
         by_head = by_channel[:, : plan.layout.channels, : plan.layout.heads].transpose(1, 2)
         d_dst, d_src = by_head[:, None].contiguous().unbind()
@@ -419,7 +430,7 @@ class AttentionWeights(NamedTuple):
             exchange=0 if calls is None else calls.address, halves=1 if calls is None else 2,
         )  # fmt: skip
 
-    def _dropped(self, plan: Plan, values: Tensor) -> Tensor:
+    def dropped(self, plan: Plan, values: Tensor) -> Tensor:
         """Values at the entries, dropped as they would be in the order of the given graph."""
         exchange = plan.order.exchange
         positions = plan.order.entries if exchange is None else exchange.positions

@@ -2,7 +2,6 @@
 
 import math
 import mmap
-import os
 import tempfile
 import threading
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from cagat.files import disk_errors
+from cagat.files import disk_errors, take_room
 
 # Smaller tensors stay in memory.
 _SMALLEST = 2**18
@@ -30,8 +29,7 @@ class _Segment:
 
     def __init__(self, directory: Path, size: int) -> None:
         with disk_errors(directory / "scratch"), tempfile.TemporaryFile(dir=directory) as file:
-            # Room is taken now: a full disk would kill the process when it writes to the mapping.
-            getattr(os, "posix_fallocate", _lengthen)(file.fileno(), 0, size)
+            take_room(file.fileno(), size)
             self.mapping = mmap.mmap(file.fileno(), size)
         self.array = np.frombuffer(self.mapping, dtype=np.uint8)
         self.start = self.array.ctypes.data
@@ -48,28 +46,23 @@ class _Segment:
     def give_back(self, start: int, size: int) -> None:
         """Make a place free, as one with those beside it."""
         joined: list[tuple[int, int]] = []
-        for place, length in sorted([*self.free, (start, size)]):
-            if joined and sum(joined[-1]) == place:
+        for offset, length in sorted([*self.free, (start, size)]):
+            if joined and sum(joined[-1]) == offset:
                 joined[-1] = (joined[-1][0], joined[-1][1] + length)
             else:
-                joined.append((place, length))
+                joined.append((offset, length))
         self.free = joined
-
-
-def _lengthen(file: int, start: int, size: int) -> None:
-    """Where the system cannot take room beforehand, as macOS."""
-    os.ftruncate(file, start + size)
 
 
 class _Lease:
     """A place in a segment, which is free again when the last tensor on it is gone."""
 
     def __init__(self, memory: "DiskMemory", segment: _Segment, start: int, size: int) -> None:
-        self._memory, self._segment, self._place = memory, segment, (start, size)
+        self._memory, self._segment, self._range = memory, segment, (start, size)
         self.__array_interface__ = segment.array[start : start + size].__array_interface__
 
     def __del__(self) -> None:
-        self._memory.end(self._segment, *self._place)
+        self._memory.end(self._segment, *self._range)
 
 
 class DiskMemory:
@@ -90,8 +83,8 @@ class DiskMemory:
     def empty(self, shape: tuple[int, ...] | torch.Size, dtype: torch.dtype) -> Tensor:
         """An uninitialised tensor."""
         needed = math.prod(shape) * dtype.itemsize
-        place = np.asarray(self._lease(-(-max(needed, 1) // _PAGE) * _PAGE))
-        return torch.from_numpy(place)[:needed].view(dtype).view(shape)
+        block = np.asarray(self._lease(-(-max(needed, 1) // _PAGE) * _PAGE))
+        return torch.from_numpy(block)[:needed].view(dtype).view(shape)
 
     def copy(self, x: Tensor) -> Tensor:
         """A copy of a tensor, or the tensor itself if it is small."""

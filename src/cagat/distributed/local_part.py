@@ -41,14 +41,14 @@ class Neighbour:
 class Arriving:
     """Tensors under way between two processes."""
 
-    def __init__(self, works: list[dist.Work], kept: Tensor, buffer: Tensor, place: Tensor | None) -> None:
-        self._works, self._kept, self._buffer, self._place = works, kept, buffer, place
+    def __init__(self, works: list[dist.Work], kept: Tensor, buffer: Tensor, target: Tensor | None) -> None:
+        self._works, self._kept, self._buffer, self._target = works, kept, buffer, target
 
     def wait(self) -> Tensor:
         """What has arrived, where it belongs if that is known."""
         for work in self._works:
             work.wait()
-        return self._buffer if self._place is None else self._place.copy_(self._buffer)
+        return self._buffer if self._target is None else self._target.copy_(self._buffer)
 
 
 @dataclass
@@ -69,8 +69,8 @@ class PartExchange(Exchange):
         own = rows.size(1) - self.halo
         for one in self.neighbours:
             picked = rows[:, one.sent] if isinstance(one.sent, slice) else rows.index_select(1, one.sent)
-            place = rows[:, own + one.arriving.start : own + one.arriving.stop]
-            self._under_way.append(self._swap(one.rank, picked, place))
+            target = rows[:, own + one.arriving.start : own + one.arriving.stop]
+            self._under_way.append(self._swap(one.rank, picked, target))
 
     def wait(self) -> None:
         """See :meth:`Exchange.wait`."""
@@ -93,12 +93,12 @@ class PartExchange(Exchange):
             if back:
                 values.index_copy_(0, one.ours, arrived)
 
-    def _swap(self, rank: int, sent: Tensor, place: Tensor) -> Arriving:
-        dtype = self.dtype or place.dtype
+    def _swap(self, rank: int, sent: Tensor, target: Tensor) -> Arriving:
+        dtype = self.dtype or target.dtype
         sent = sent.to(dtype).contiguous()
-        is_there = place.is_contiguous() and place.dtype == dtype
-        buffer = place if is_there else torch.empty(place.shape, dtype=dtype)
-        return Arriving(self.world.swap(rank, sent, buffer), sent, buffer, None if buffer is place else place)
+        is_there = target.is_contiguous() and target.dtype == dtype
+        buffer = target if is_there else torch.empty(target.shape, dtype=dtype)
+        return Arriving(self.world.swap(rank, sent, buffer), sent, buffer, None if buffer is target else target)
 
 
 def local_part(
@@ -151,11 +151,11 @@ def local_part(
     out, into = (~inside).nonzero().flatten(), (col_t >= num_nodes).nonzero().flatten()
     to, come = sender[col[out] - num_nodes], torch.argsort((col_t[into] - num_nodes) * num_nodes + row_t[into])
     leaving = torch.argsort(entries)[out[torch.argsort(to * row.numel() + out)]]
-    places = torch.empty_like(key_t)
-    places[into[come]] = row.numel() + torch.arange(into.numel())
+    position_t = torch.empty_like(key_t)
+    position_t[into[come]] = row.numel() + torch.arange(into.numel())
     within = col_t < num_nodes
     mirror = number[col_t[within]] * width + number[row_t[within]]
-    places[within] = torch.searchsorted(key[entries], mirror)
+    position_t[within] = torch.searchsorted(key[entries], mirror)
 
     leaves = torch.bincount(to, minlength=world.size).tolist()
     comes = torch.bincount(sender[col_t[into] - num_nodes], minlength=world.size).tolist()
@@ -170,7 +170,7 @@ def local_part(
         torch.cat([global_entries[entries], torch.zeros(into.numel(), dtype=torch.long)]), halo.dtype,
     )  # fmt: skip
     index = ours.col.dtype
-    joined = CSRPattern(ours.rowptr, ours.col, mirrored.rowptr, mirrored.col, places[entries_t].to(index))
+    joined = CSRPattern(ours.rowptr, ours.col, mirrored.rowptr, mirrored.col, position_t[entries_t].to(index))
     local = LocalOrder(joined, nodes.to(index), nodes_back, entries.to(index), exchange)
     return local, (weights[0][entries], weights[1][entries_t])
 

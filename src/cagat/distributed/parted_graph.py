@@ -93,6 +93,7 @@ class PartedGraph(CSRGraph):
         pattern_t: The rows of the transpose.
         weights: The values of :math:`\bar{A}` at the entries of ``pattern``, in both orders.
         weights_t: Those of :math:`\bar{A}^T` at the entries of :attr:`pattern_t`.
+        row_sums: Those of A, of our nodes and then of those of the halo.
     """
 
     halo: Halo
@@ -102,6 +103,7 @@ class PartedGraph(CSRGraph):
     normalization: str
     weights: Weights
     weights_t: Weights
+    row_sums: Tensor
 
     @classmethod
     def of(
@@ -121,12 +123,10 @@ class PartedGraph(CSRGraph):
         pattern, entries = _own_rows(row, col, own, halo.nodes, graph.num_nodes)
         pattern_t, entries_t = _own_rows(col, row, own, halo.nodes, graph.num_nodes)
         here, here_t = values[entries].to(dtype), values[entries_t].to(dtype)
-        none = torch.empty(0, dtype=torch.long)
         return cls(
             pattern=pattern,
             adjacency=graph.adjacency[entries],
-            edge_index=none.expand(2, 0),
-            entry=none,
+            entry=torch.empty(0, dtype=torch.long),
             num_given=0,
             has_added_loops=graph.has_added_loops,
             halo=halo,
@@ -136,6 +136,7 @@ class PartedGraph(CSRGraph):
             normalization=normalization,
             weights=(here, here[pattern.perm_t.long()]),
             weights_t=(here_t, here_t[pattern_t.perm_t.long()]),
+            row_sums=graph.degrees()[torch.cat([own, halo.nodes])],
         )
 
     @property
@@ -184,6 +185,10 @@ class PartedGraph(CSRGraph):
             'A graph that is parted among processes takes support="full" only, since S on the edges would need the '
             "neighbours of neighbours. Use --support full, or --parallel data."
         )
+
+    def degrees(self) -> Tensor:
+        """See :meth:`CSRGraph.degrees`."""
+        return self.row_sums
 
     def local_order(self) -> LocalOrder:
         """See :meth:`CSRGraph.local_order`; the first call, of which each process makes one, is an exchange."""

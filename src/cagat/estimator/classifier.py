@@ -1,5 +1,6 @@
 """The classifier."""
 
+import warnings
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
@@ -128,6 +129,8 @@ class CaGATClassifier(
         ramp: int | None = None,
         sharpening: float | None = None,
         alignment: float | None = None,
+        attention_weight_decay: float | None = None,
+        emphasis: float | None = None,
     ) -> None:
         # Scikit-learn's rule: every parameter is kept under its name, as it is.
         parameters = dict(locals())
@@ -163,7 +166,8 @@ class CaGATClassifier(
 
         def make() -> CaGAT:
             # The features are of single precision, whatever torch's default is.
-            model = create("cagat", self._features.shape[1], len(self.classes_), **parameters.network).float()
+            sizes = self._features.shape[1], len(self.classes_)
+            model = create("cagat", *sizes, self.preset, **parameters.network).float()
             assert isinstance(model, CaGAT)
             return model
 
@@ -177,6 +181,12 @@ class CaGATClassifier(
         self.embedding_ = self._embedded(self._features, self._edges)
         self.label_distributions_ = self._probabilities(self._features, self._edges)
         self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
+        if len(np.unique(self.transduction_)) == 1:
+            warnings.warn(
+                f"All {len(numbers)} rows are predicted to be of class {self.transduction_[0]!s}. Train for more "
+                "epochs, label more rows of the other classes, or check that features or graph tell classes apart.",
+                stacklevel=2,
+            )
         return self
 
     def predict(self, X: Any, graph: Any = None) -> NDArray[Any]:
@@ -288,10 +298,10 @@ class CaGATClassifier(
                 "graph=..., a graph on these rows; for some nodes of the fitted graph, take those of transduction_."
             )
         # Of equal rows the first is meant, so it is written last.
-        known = {digest: place for place, digest in reversed([*enumerate(self._rows)])}
-        places = np.array([known.get(digest, -1) for digest in rows])
-        found: NDArray[Any] = fitted[places]
-        unknown = np.flatnonzero(places < 0)
+        known = {digest: row for row, digest in reversed([*enumerate(self._rows)])}
+        row_of = np.array([known.get(digest, -1) for digest in rows])
+        found: NDArray[Any] = fitted[row_of]
+        unknown = np.flatnonzero(row_of < 0)
         for new in unknown.reshape(-1, 1 if self._one_by_one else max(1, len(unknown))):
             features = self._scaling(X[new])
             near = self._search.kneighbors(features.astype(np.float64), return_distance=False)

@@ -93,10 +93,10 @@ def _cross_fitted(
     make: Callable[[], CaGAT], inputs: tuple[Any, ...], labelled: Labelled, folds: Tensor, options: FitOptions
 ) -> FittedNetwork:
     """Stop when networks that were trained without a fold of the labels were best on it; those folds also calibrate."""
-    parts = [(labelled, _NOBODY)]
-    parts += [(labelled.some(folds != number), labelled.some(folds == number)) for number in range(FOLDS)]
+    splits = [(labelled, _NOBODY)]
+    splits += [(labelled.some(folds != number), labelled.some(folds == number)) for number in range(FOLDS)]
     objective = Objective.of(options, labelled, int(inputs[0].shape[0]))
-    plan, *others = (FullBatch(make(), inputs, train, val, objective) for train, val in parts)
+    plan, *others = (FullBatch(make(), inputs, train, val, objective) for train, val in splits)
     trainer = CrossFit(plan, others, options)
     while not trainer.finished:
         trainer.run_epoch()

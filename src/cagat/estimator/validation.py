@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from cagat.configs import card
-from cagat.errors import ConfigError, DatasetError, NonFiniteError
+from cagat.errors import NO_LIMIT, ConfigError, DatasetError, NonFiniteError, expected_number, wrong_value
 from cagat.estimator.features import STANDARD
 from cagat.estimator.fitting import AUTO
 from cagat.settings import CONSISTENT, SETTINGS, FitOptions, checked
@@ -39,16 +39,17 @@ def resolve_parameters(parameters: Mapping[str, Any], *, measured: bool) -> Para
             f'validation_fraction must be "{AUTO}", or at least 0 and less than 1, but is {fraction!r:.80}.'
         )
     if not isinstance(count, Integral) or isinstance(count, bool) or int(count) < 1:
-        raise ConfigError(f"n_neighbors must be a whole number of at least 1, but is {count!r:.80}.")
+        raise ConfigError(f"{wrong_value('n_neighbors', expected_number(int, 1, NO_LIMIT), count)}.")
     known = card("cagat")
     preset = known.preset(parameters["preset"])
-    given = {name: value for name in (*preset, "objective", *CONSISTENT) if (value := parameters.get(name)) is not None}
+    asked = ((name, parameters.get(name)) for name in (*known.settings, "objective", *CONSISTENT))
+    given = {name: value for name, value in asked if value is not None}
     norm = given.pop("feature_norm", STANDARD if measured else preset["feature_norm"])
     if norm not in (norms := (*SETTINGS["feature_norm"].choices, STANDARD)):
         raise ConfigError(f"feature_norm must be one of {', '.join(norms)}, but is {norm!r:.80}.")
     values = {**preset, **{name: checked(name, value) for name, value in given.items()}}
     options = FitOptions(**{field.name: values[field.name] for field in fields(FitOptions) if field.name in values})
-    return Parameters({key: values[key] for key in known.network.hyperparameters}, options, norm)
+    return Parameters({key: values[key] for key in known.network.hyperparameters if key in values}, options, norm)
 
 
 def checked_points(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:

@@ -120,9 +120,13 @@ def _draw_over_labels(figure: Any, experiment: Experiment, cells: list[TableCell
     figure.set_size_inches(4 * count, 4)
     panels = figure.subplots(1, count, squeeze=False)[0]
     for dataset, axes in zip(experiment.graph_names, panels, strict=True):
-        for row, colour in zip(experiment.rows, SERIES, strict=False):
+        # A colour for each method, and a line for each of its rows.
+        methods = list(dict.fromkeys(row.method for row in experiment.rows))
+        for row in experiment.rows:
+            number = [other for other in experiment.rows if other.method == row.method].index(row)
             points = [cell for cell in cells if (cell.row, cell.dataset) == (row, dataset) and cell.accuracies]
-            _draw_intervals(axes, [str(cell.labels) for cell in points], points, colour, _label(row))
+            places, name = [str(cell.labels) for cell in points], f"{row.method} ({row.name})"
+            _draw_intervals(axes, places, points, SERIES[methods.index(row.method)], name, ("-", "--", ":")[number % 3])
         axes.set(title=dataset, xlabel="labels per class")
     panels[0].set(ylabel="test accuracy, % (with 95 % intervals)")
     panels[-1].legend(frameon=False)
@@ -131,10 +135,10 @@ def _draw_over_labels(figure: Any, experiment: Experiment, cells: list[TableCell
 def _draw_choices(figure: Any, experiment: Experiment, cells: list[TableCell]) -> None:
     """CaGAT with every strategy above, other models with some of them below."""
     above = [row for row in experiment.rows if row.method == "cagat"]
-    parts = [rows for rows in (above, [row for row in experiment.rows if row not in above]) if rows]
-    figure.set_size_inches(4 * len(experiment.graph_names), 4 * len(parts))
-    panels = figure.subplots(len(parts), len(experiment.graph_names), squeeze=False)
-    for rows, line in zip(parts, panels, strict=True):
+    groups = [rows for rows in (above, [row for row in experiment.rows if row not in above]) if rows]
+    figure.set_size_inches(4 * len(experiment.graph_names), 4 * len(groups))
+    panels = figure.subplots(len(groups), len(experiment.graph_names), squeeze=False)
+    for rows, line in zip(groups, panels, strict=True):
         for dataset, axes in zip(experiment.graph_names, line, strict=True):
             for row, colour in zip(rows, SERIES, strict=False):
                 points = [cell for cell in cells if (cell.row, cell.dataset) == (row, dataset) and cell.accuracies]

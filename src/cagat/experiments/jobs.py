@@ -28,7 +28,7 @@ from cagat.settings import CONSISTENT, READING
 from cagat.training import DivergedError, FitResult, TrainConfig, fit
 from cagat.training.calibration import expected_calibration_error, fit_temperature, predicted_shares
 from cagat.training.compute import computing
-from cagat.training.objective import ALIGNMENT
+from cagat.training.objective import FEW, LARGEST_ALIGNMENT
 from cagat.training.problem import class_weight, fresh_model, graph_digest, load_graph
 from cagat.training.trainer import accuracy_of
 
@@ -144,7 +144,7 @@ class Job:
             "labels": self.task.labels,
             "split_seed": self.task.seed,
             "initial_seed": self.task.seed,
-            "config": _config_digest(self.method, self.preset, self.changes, ALIGNMENT),
+            "config": _config_digest(self.method, self.preset, self.changes, (LARGEST_ALIGNMENT, FEW)),
         }
         if self.has_own_graph:
             graph = cached_graph(self.task.dataset, None, ())

@@ -42,20 +42,24 @@ def search_split(graph: Data, labels: int | None, val_labels: int | None, seed: 
     """
     if not hasattr(graph, "train_mask"):
         if labels is not None:
-            return paper_split(graph, labels, val_labels, seed)
+            return _judging(paper_split(graph, labels, val_labels, seed, keep_small=True))
         pool, test = (graph.y >= 0).nonzero().flatten(), torch.empty(0, dtype=torch.int64)
     else:
         given = data.split_given(graph)
         if labels is None and val_labels is None and len(given.val):
             return given
         pool, test = torch.cat([given.train, given.val]).sort().values, given.test
-    train, val = _drawn(graph.y, pool, labels, val_labels, seed)
-    if len(val) == 0:
+    return _judging(Split(*_drawn(graph.y, pool, labels, val_labels, seed), test))
+
+
+def _judging(split: Split) -> Split:
+    """A split that has nodes to judge by."""
+    if len(split.val) == 0:
         raise DatasetError(
             "No class has two labelled nodes that a search may use, so none is left to judge by. Label at least one "
             "more node of each class."
         )
-    return Split(train, val, test)
+    return split
 
 
 def _drawn(y: Tensor, pool: Tensor, labels: int | None, val_labels: int | None, seed: int) -> tuple[Tensor, Tensor]:

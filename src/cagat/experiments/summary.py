@@ -85,17 +85,17 @@ def paired_difference(ours: Mapping[int, float], theirs: Mapping[int, float]) ->
 
 def half_interval(values: Sequence[float]) -> float:
     """Half of the 95 % interval of a mean (Student's t); NaN for fewer than two values."""
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     n = len(values)
-    return float(t.ppf(0.975, n - 1)) * statistics.stdev(values) / math.sqrt(n) if n > 1 else math.nan
+    return float(stdtrit(n - 1, 0.975)) * statistics.stdev(values) / math.sqrt(n) if n > 1 else math.nan
 
 
 def table_cells(experiment: Experiment, store: JobStore) -> list[TableCell]:
     """All cells of an experiment that have at least one run, row by row."""
     cells = []
     for row, dataset, labels in product(experiment.rows, experiment.datasets, experiment.labels):
-        jobs = {seed: experiment.job(row, Task(dataset, labels, seed)) for seed in experiment.seeds(dataset)}
+        jobs = {seed: experiment.job(row, Task(dataset, labels, seed)) for seed in experiment.seeds(dataset, row)}
         found = {seed: result for seed, job in jobs.items() if (result := store.found(job)) is not None}
         if found:
             accuracies = {seed: 100 * one["test_accuracy"] for seed, one in found.items() if "failed" not in one}

@@ -4,7 +4,6 @@ import csv
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 from importlib import resources
 from itertools import product
@@ -16,6 +15,7 @@ from cagat.experiments.summary import Difference, TableCell
 from cagat.files import atomic_write
 from cagat.models import card
 from cagat.style import Section, Table, write_report
+from cagat.training.problem import DEFAULT_LABELS
 
 RIVALS = {"gat": "GAT", "appnp": "APPNP"}
 """What CaGAT is compared with, split by split, where it is in the same table."""
@@ -58,10 +58,11 @@ class Reported(NamedTuple):
 
 def reported(experiment: str, row: Row, dataset: str, labels: int) -> Reported | None:
     """The paper's figure for a cell of Table 1 or Table 2, if it has one."""
-    if experiment not in ("table1", "table2"):
+    table = experiment.removesuffix("_seen")
+    if table not in ("table1", "table2"):
         return None
-    of_row = row.method if experiment == "table1" else dict(row.changes)["xi"]
-    return _paper(experiment).get((of_row, dataset, labels))
+    of_row = row.method if table == "table1" else dict(row.changes)["xi"]
+    return _paper(table).get((of_row, dataset, labels))
 
 
 @cache
@@ -78,14 +79,18 @@ def _paper(table: str) -> dict[tuple[Any, ...], Reported]:
 
 
 def rival(cell: TableCell, cells: list[TableCell], method: str) -> TableCell | None:
-    """The cell of this method that one of CaGAT is compared with: of the same preset, or else of its default one."""
+    """The cell of this method that one of CaGAT is compared with.
+
+    It has the same preset, or else the default one; and the same changes, or else the first there is.
+    """
     if cell.row.method != "cagat":
         return None
     model = card(method)
-    row = Row(method, cell.row.preset if cell.row.preset in model.presets else model.default)
-    if cell.row.strategy is not None:
-        row = replace(cell.row, method=row.method, preset=row.preset)
-    return next((other for other in cells if (other.row, other.place) == (row, cell.place)), None)
+    preset = cell.row.preset if cell.row.preset in model.presets else model.default
+    wanted = (method, preset, cell.row.strategy, cell.place)
+    others = [one for one in cells if (one.row.method, one.row.preset, one.row.strategy, one.place) == wanted]
+    alike = [one for one in others if one.row.changes == cell.row.changes]
+    return next(iter(alike or others), None)
 
 
 def csv_table(experiment: Experiment, cells: list[TableCell]) -> str:
@@ -102,7 +107,8 @@ def csv_table(experiment: Experiment, cells: list[TableCell]) -> str:
         "paper_mean", "paper_std", *(f"minus_{method}{end}" for method in RIVALS for end in ("", "_low", "_high")),
     ])  # fmt: skip
     for cell in cells:
-        changes, published = dict(cell.row.changes), reported(experiment.name, cell.row, *cell.place)
+        changes = {"val_labels": DEFAULT_LABELS, **dict(cell.row.changes)}
+        published = reported(experiment.name, cell.row, *cell.place)
         differences = [_difference(cell, cells, method) for method in RIVALS]
         writer.writerow([
             cell.row.method, cell.row.preset, *([cell.row.name] if titles else []),

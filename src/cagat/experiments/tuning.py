@@ -9,7 +9,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -39,26 +39,26 @@ Space = dict[str, dict[str, Any]]
 """For each key that a search may set `{choices: [...]}`, or `{low: ..., high: ..., log: ...}`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TuneOptions:
-    """What is searched, and how hard: the options of `cagat tune`, whose help explains them."""
+    """What is searched, and how hard: the options of `cagat tune`, which has their defaults and explains them."""
 
     out: Path
-    model: str = "cagat"
-    datasets: tuple[str, ...] = ("cora",)
-    labels: tuple[int | None, ...] = (None,)  # None for what suits the graph.
-    val_labels: int | None = None
-    splits: int = 3
-    first_seed: int = 100  # The tables report the splits with smaller seeds.
-    trials: int = 50
-    epochs: int = 10_000
-    patience: int = 100
-    jobs: int = 1
-    seed: int = 0
-    space: Path | None = None
-    finalists: Path | None = None
-    data_dir: str | None = None
-    given: Mapping[str, Any] = field(default_factory=dict)  # How tables are read, and how classes weigh.
+    model: str
+    datasets: tuple[str, ...]
+    labels: tuple[int | None, ...]  # None for what suits the graph.
+    val_labels: int | None
+    splits: int
+    first_seed: int  # The tables report the splits with smaller seeds.
+    trials: int
+    epochs: int
+    patience: int
+    jobs: int
+    seed: int
+    space: Path | None
+    finalists: Path | None
+    data_dir: str | None
+    given: Mapping[str, Any]  # How tables are read, and how classes weigh.
 
     def graph(self, name: str) -> Data:
         """A graph that is searched on."""
@@ -274,7 +274,7 @@ def search_space(model: str, path: Path | None = None) -> Space:
     """
     ranges = read_config(Path(configs.__path__[0]) / "search.yaml" if path is None else path)
     training = [name for name, setting in SETTINGS.items() if setting.group == TRAINING and not setting.by_preset]
-    known = [*card(model).preset(), *training]
+    known = [*card(model).settings, *training]
     for key in ranges:
         if path is not None and key not in known:
             raise ConfigError(f"{path}: {model} has no {key!r} to search.{nearest(str(key), known)}")

@@ -83,9 +83,9 @@ def change(frame: pd.DataFrame) -> str:
 
 
 def _half_interval(deviation: Any, count: Any) -> Any:
-    from scipy.stats import t
+    from scipy.special import stdtrit  # Student's quantiles, without all of scipy.stats.
 
-    return t.ppf(0.975, np.maximum(count - 1, 1)) * deviation / np.sqrt(count)
+    return stdtrit(np.maximum(count - 1, 1), 0.975) * deviation / np.sqrt(count)
 
 
 def _layer_frame(run: ExploredRun, rows: RowSummary) -> pd.DataFrame:
@@ -156,7 +156,7 @@ def _lines(frame: pd.DataFrame) -> go.Figure:
         vertical_spacing=0.12,
     )
     tints = {"neighbours": BLUE, "all": ORANGE, "counted": GREY}
-    for place, layer in enumerate(layers):
+    for number, layer in enumerate(layers):
         for measure, (name, dash) in _MEASURES.items():
             if (measure, layer) not in groups:
                 continue
@@ -169,10 +169,10 @@ def _lines(frame: pd.DataFrame) -> go.Figure:
                 line={"dash": dash, "color": tint},
                 name=name,
                 legendgroup=measure,
-                showlegend=place == 0,
+                showlegend=number == 0,
                 hovertemplate=f"layer {layer}, %{{x}}: %{{y:.1f}} %",
-                row=place // columns + 1,
-                col=place % columns + 1,
+                row=number // columns + 1,
+                col=number % columns + 1,
             )
     styled(figure, height=400 * math.ceil(len(layers) / columns))
     figure.update_layout(margin_t=64, legend_y=1.12)

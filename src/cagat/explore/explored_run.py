@@ -28,7 +28,7 @@ AnyRun = Union[str, Path, TrainedRun, "ExploredRun"]
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[Any]
 
-PARTS = (*SPLIT_NAMES, "none")
+SUBSETS = (*SPLIT_NAMES, "none")
 ALL_UP_TO = 3000
 SAMPLE = 400
 STRONGEST = 6
@@ -80,9 +80,9 @@ class ExploredRun:
         return np.asarray(self.predictions.probabilities.argmax(dim=1).numpy())
 
     @cached_property
-    def parts(self) -> Integers:
-        """The part of the split that each node is in, as an index into `PARTS`."""
-        return np.array([PARTS.index(part or "none") for part in self.predictions.parts])
+    def subsets(self) -> Integers:
+        """The part of the split that each node is in, as an index into `SUBSETS`."""
+        return np.array([SUBSETS.index(part or "none") for part in self.predictions.subsets])
 
     @property
     def judged(self) -> str:
@@ -92,7 +92,7 @@ class ExploredRun:
     @property
     def tests(self) -> Integers:
         """The nodes that attention is judged on, those whose class is known."""
-        chosen = self.parts == PARTS.index("test") if self.judged == "test" else True
+        chosen = self.subsets == SUBSETS.index("test") if self.judged == "test" else True
         return np.flatnonzero(chosen & (self.labels >= 0))
 
     @cached_property
@@ -150,7 +150,7 @@ class ExploredRun:
         if count < 1:
             raise ConfigError(f"The number of nodes must be at least 1, but is {count}.")
         order = np.random.default_rng(0).permutation(size)
-        is_test = np.isin(order, self.tests) if self.judged != "test" else self.parts[order] == PARTS.index("test")
+        is_test = np.isin(order, self.tests) if self.judged != "test" else self.subsets[order] == SUBSETS.index("test")
         pool = order[is_test] if tests_only else np.concatenate([order[is_test], order[~is_test]])
         return np.union1d(pool[:count], [self.node(name) for name in wanted]).astype(np.int64)
 
@@ -217,10 +217,10 @@ class RowSummary(NamedTuple):
         offsets = torch.searchsorted(owner, torch.arange(len(nodes) + 1))
         blocks = []
         for block in torch.split(nodes, max(1, _BLOCK_NUMBERS // (pattern.num_cols * layer.G.heads))):
-            place, here = pattern.entries_of(block)
+            row, here = pattern.entries_of(block)
             sources = pattern.col[here].long()
-            summaries = [_summary(S.rows(block), place, sources) for S in (layer.G, *layer.rounds)]
-            blocks.append([torch.stack(parts) for parts in zip(*summaries, strict=True)])
+            summaries = [_summary(S.rows(block), row, sources) for S in (layer.G, *layer.rounds)]
+            blocks.append([torch.stack(values) for values in zip(*summaries, strict=True)])
         along = (1, 1, 2, 2)  # The dimension that stands for the edges or the nodes.
         joined = map(torch.cat, zip(*blocks, strict=True), along)
         on_edges, entropy, others, other_values = (tensor.numpy() for tensor in joined)
@@ -228,17 +228,17 @@ class RowSummary(NamedTuple):
         return cls(layer, chosen, *edges, entropy, others[1:], other_values[1:])  # Off the edges, G is 0.
 
 
-def _summary(rows: Tensor, place: Tensor, neighbours: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _summary(rows: Tensor, row: Tensor, neighbours: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Rows at the edges, their entropy, and the largest entries off the edges, of each head and of the mean."""
     # Entries below 0 are left out of the entropy.
     shares = rows.clamp(min=0)
     shares = shares / shares.sum(dim=-1, keepdim=True).clamp(min=torch.finfo(rows.dtype).tiny)
     bits = torch.special.entr(shares).sum(dim=-1).mean(dim=1) / math.log(2)
     columns = rows.clone() if rows.size(1) == 1 else torch.cat([rows, rows.mean(dim=1, keepdim=True)], dim=1)
-    columns[place, :, neighbours] = 0
+    columns[row, :, neighbours] = 0
     values, found = columns.topk(min(STRONGEST, rows.size(2)), dim=-1)
     others = torch.where(values > 0, found, -1)
-    return rows[place, :, neighbours], bits, others.transpose(0, 1), values.clamp(min=0).transpose(0, 1)
+    return rows[row, :, neighbours], bits, others.transpose(0, 1), values.clamp(min=0).transpose(0, 1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -113,7 +113,7 @@ def _data(run: ExploredRun, chosen: Integers, rows: list[RowSummary]) -> dict[st
         "label": packed(run.labels % len(run.classes)),  # -1 becomes the last, "unlabelled".
         "predicted": packed(run.predicted),
         "probability": packed(np.rint(100 * frame["probability"]).astype(int)),
-        "part": packed(run.parts),
+        "part": packed(run.subsets),
         "degree": packed(run.degrees),
         "colours": SERIES,
         "symbols": SYMBOLS,

@@ -47,8 +47,8 @@ def _frame(run: ExploredRun, layer: AttentionLayer, node: int, head: int | None,
     everyone = rows.neighbours
     before, after = (rows.on_edges[number][:, heads].mean(axis=1) for number in (0, done))
     if done > 0:
-        place = (done - 1, -1 if head is None else head - 1, 0)  # The last column is the mean over the heads.
-        others, values = (array[place][rows.others[place] >= 0] for array in (rows.others, rows.other_values))
+        at = (done - 1, -1 if head is None else head - 1, 0)  # The last column is the mean over the heads.
+        others, values = (array[at][rows.others[at] >= 0] for array in (rows.others, rows.other_values))
         everyone, before, after = np.append(everyone, others), np.append(before, 0 * values), np.append(after, values)
     frame = pd.DataFrame(
         {
@@ -74,11 +74,11 @@ def _view(run: ExploredRun, frame: pd.DataFrame, name: str, titles: dict[str, st
     kinds, hollows = [run.classes.index(label) for label in drawn["class"]], np.where(drawn["edge"], "", "-open")
     largest = max(float(frame[list(titles)].to_numpy().max()), 1e-9)
     for column, key in enumerate(titles, start=1):
-        for place, (value, edge) in enumerate(zip(drawn[key], drawn["edge"], strict=True)):
-            if place == 0 or value <= 0 or (key == "G" and not edge):
+        for index, (value, edge) in enumerate(zip(drawn[key], drawn["edge"], strict=True)):
+            if index == 0 or value <= 0 or (key == "G" and not edge):
                 continue
             line = {"width": 0.5 + 11 * value / largest, "color": "#8a93a0", "dash": "solid" if edge else "dot"}
-            ends = {"x": [0, x[place]], "y": [0, y[place]]}
+            ends = {"x": [0, x[index]], "y": [0, y[index]]}
             figure.add_scatter(**ends, mode="lines", line=line, hoverinfo="skip", row=1, col=column)
         names = [plain(node) for node in drawn["node"]]
         figure.add_scatter(

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from cagat.errors import ConfigError
-from cagat.explore.explored_run import PARTS, AnyRun, ExploredRun, Floats, RowSummary, View, opened, plain, styled
+from cagat.explore.explored_run import SUBSETS, AnyRun, ExploredRun, Floats, RowSummary, View, opened, plain, styled
 from cagat.style import BLUE, GREY, ORANGE, colour, symbol
 
 COLOURINGS = ("class", "predicted", "right", "split")
@@ -57,17 +57,17 @@ def default_colouring(run: ExploredRun) -> str:
 
 def node_frame(run: ExploredRun, seed: int = 0) -> pd.DataFrame:
     """Everything that is known of each node, and its place in the plane."""
-    places = layout(run.run.embed().vectors.detach().numpy(), seed)
+    points = layout(run.run.embed().vectors.detach().numpy(), seed)
     names, labels, predicted = run.classes, run.labels, run.predicted
     return pd.DataFrame(
         {
             "node": run.names,
-            "x": places[:, 0],
-            "y": places[:, 1],
+            "x": points[:, 0],
+            "y": points[:, 1],
             "class": [names[label] for label in labels],
             "predicted": [names[label] for label in predicted],
             "right": np.where(labels < 0, "unknown", np.where(labels == predicted, "right", "wrong")),
-            "split": [PARTS[part] for part in run.parts],
+            "split": [SUBSETS[subset] for subset in run.subsets],
             "probability": run.predictions.probabilities.max(dim=1).values.numpy(),
         }
     )
@@ -143,7 +143,8 @@ def entropy_view(run: ExploredRun, rows: RowSummary) -> View:
         name="the same for all",
     )
     styled(figure, x="neighbours", y=f"entropy of attention in layer {rows.layer.number}, bits", height=400)
-    figure.update_xaxes(type="log", dtick=1)
+    # Where all nodes have between two and nine neighbours, powers of ten alone would leave the axis without a number.
+    figure.update_xaxes(type="log", tickvals=[digit * 10**power for power in range(7) for digit in (1, 2, 5)])
     return View(figure, frame, SPREAD)
 
 
@@ -162,12 +163,12 @@ def confusion(run: AnyRun) -> View:
     frame = pd.DataFrame(counts, index=pd.Index(classes, name="class"), columns=pd.Index(classes, name="predicted"))
     names = [plain(name) for name in classes]
     # By position, not by name: plotly would take names that are cut to the same text for one class.
-    places = list(range(len(classes)))
+    ticks_at = list(range(len(classes)))
     figure = go.Figure(
         go.Heatmap(
             z=(100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)).round(1),
-            x=places,
-            y=places,
+            x=ticks_at,
+            y=ticks_at,
             customdata=[[(name, other) for other in names] for name in names],
             text=counts,
             texttemplate="%{text}",
@@ -183,7 +184,7 @@ def confusion(run: AnyRun) -> View:
     )
     styled(figure, x="predicted", y="class", height=max(380, 28 * len(classes) + 160))
     short = [plain(name if len(name) <= 22 else name[:21] + "…") for name in classes]
-    ticks = {"type": "linear", "tickvals": places, "ticktext": short, "ticks": ""}
+    ticks = {"type": "linear", "tickvals": ticks_at, "ticktext": short, "ticks": ""}
     figure.update_yaxes(autorange="reversed", **ticks)
     figure.update_xaxes(**ticks)
     right = 100 * np.trace(counts) / max(counts.sum(), 1)

@@ -22,7 +22,7 @@ _LESS, _NOT_MORE = 0, 1
 
 
 @step
-def pick(counters: int, side: Any, D: Any, H: int, values: int, entries: int, out: int) -> int:
+def gather(counters: int, side: Any, D: Any, H: int, values: int, entries: int, out: int) -> int:
     """``out[e] = values[entries[e]]``, vectors of heads."""
     block = take_block(counters)
     while block < side.blocks:
@@ -34,8 +34,8 @@ def pick(counters: int, side: Any, D: Any, H: int, values: int, entries: int, ou
 
 
 @step
-def place(counters: int, side: Any, D: Any, H: int, values: int, entries: int, out: int) -> int:
-    """The reverse of :func:`pick`: ``out[entries[e]] = values[e]``."""
+def scatter(counters: int, side: Any, D: Any, H: int, values: int, entries: int, out: int) -> int:
+    """The reverse of :func:`gather`: ``out[entries[e]] = values[e]``."""
     block = take_block(counters)
     while block < side.blocks:
         start, stop = index(side.bounds, block), index(side.bounds, block + 1)
@@ -60,11 +60,11 @@ def attention_gradient(
         for i in range(index(side.bounds, block), index(side.bounds, block + 1)):
             dot = zeros(D, H)
             for e in range(index(side.rowptr, i), index(side.rowptr, i + 1)):
-                total, place = zeros(D, H), index(side.order, e) * H
+                total, offset = zeros(D, H), index(side.order, e) * H
                 for r in range(rounds):
                     total += load(by_rounds, r * distance + e * H, D, H)
-                dot = multiply_add(total, load(G, place, D, H), dot)
-                store(out, place, multiply_add(by_sum, total, load(direct, e * H, D, H)))
+                dot = multiply_add(total, load(G, offset, D, H), dot)
+                store(out, offset, multiply_add(by_sum, total, load(direct, e * H, D, H)))
             if dots != 0:
                 store(dots, i * H, load(dots, i * H, D, H) + dot)
         block = next_block(counters)
@@ -83,7 +83,7 @@ def _logit(side: Any, own: Any, e: int, src: int, edge: int, D: Any, H: int, A: 
 
 @step
 def logits(
-    counters: int, side: Any, parts: Any, D: Any, L: int, H: int, x: int, att_dst: int, att_src: int, dst: int,
+    counters: int, side: Any, panels: Any, D: Any, L: int, H: int, x: int, att_dst: int, att_src: int, dst: int,
     src: int,
 ) -> int:  # fmt: skip
     """``dst[i] = <x[i], att_dst>`` and ``src[i] = <x[i], att_src>``, for each head; the weights are rows."""
@@ -91,10 +91,10 @@ def logits(
     while block < side.blocks:
         for i in range(index(side.bounds, block), index(side.bounds, block + 1)):
             to_dst, to_src = zeros(D, H), zeros(D, H)
-            for part in range(parts.number):
-                row = load(x, i * parts.row + part * parts.part, D, L)
-                to_dst += fold(row * load(att_dst, part * L, D, L), H)
-                to_src += fold(row * load(att_src, part * L, D, L), H)
+            for panel in range(panels.number):
+                row = load(x, i * panels.row + panel * panels.panel, D, L)
+                to_dst += fold(row * load(att_dst, panel * L, D, L), H)
+                to_src += fold(row * load(att_src, panel * L, D, L), H)
             store(dst, i * H, to_dst)
             store(src, i * H, to_src)
         block = next_block(counters)
@@ -103,7 +103,7 @@ def logits(
 
 @step
 def add_logits(
-    counters: int, side: Any, parts: Any, D: Any, L: int, H: int, dst: int, src: int, att_dst: int, att_src: int,
+    counters: int, side: Any, panels: Any, D: Any, L: int, H: int, dst: int, src: int, att_dst: int, att_src: int,
     out: int,
 ) -> int:  # fmt: skip
     """The transpose of :func:`logits`: ``out[i] += dst[i] att_dst + src[i] att_src``."""
@@ -111,10 +111,10 @@ def add_logits(
     while block < side.blocks:
         for i in range(index(side.bounds, block), index(side.bounds, block + 1)):
             at_dst, at_src = tile(load(dst, i * H, D, H), L), tile(load(src, i * H, D, H), L)
-            for part in range(parts.number):
-                spot = i * parts.row + part * parts.part
-                total = multiply_add(at_dst, load(att_dst, part * L, D, L), load(out, spot, D, L))
-                store(out, spot, multiply_add(at_src, load(att_src, part * L, D, L), total))
+            for panel in range(panels.number):
+                spot = i * panels.row + panel * panels.panel
+                total = multiply_add(at_dst, load(att_dst, panel * L, D, L), load(out, spot, D, L))
+                store(out, spot, multiply_add(at_src, load(att_src, panel * L, D, L), total))
         block = next_block(counters)
     return wait_for_all(counters, side.blocks)
 

@@ -9,9 +9,10 @@ from torch import Tensor
 
 from cagat.kernels.csr_pattern import CSRPattern, LocalOrder
 from cagat.kernels.operators import spmm
-from cagat.kernels.validation import check_edges, checked_weight
+from cagat.kernels.validation import check_edges, checked_weight, require_choice
 
-NORMALIZATIONS = ("row", "sym", "walk")
+MATRIX_OF = {"row": "row", "sym": "sym", "walk": "row", "gcn": "sym"}
+"""The matrix that each normalisation diffuses with; what else they differ in is not the matrix."""
 
 
 class _Prepared:
@@ -42,8 +43,7 @@ class CSRGraph:
 
     Attributes:
         pattern: Where the entries of :math:`A` are.
-        adjacency: The values of :math:`A`, as float64.
-        edge_index: The caller's edges as given, then the self-loops that were added.
+        adjacency: The values of :math:`A`, as float64; a single number, expanded, if there are no weights.
         entry: The entry of :math:`A` that each column of :attr:`edge_index` belongs to.
         num_given: How many columns of :attr:`edge_index` are the caller's.
         has_added_loops: Whether missing self-loops were added.
@@ -51,7 +51,6 @@ class CSRGraph:
 
     pattern: CSRPattern
     adjacency: Tensor
-    edge_index: Tensor
     entry: Tensor
     num_given: int
     has_added_loops: bool
@@ -101,21 +100,22 @@ class CSRGraph:
             source, target = edges
             key, entry = torch.unique(target * num_nodes + source, return_inverse=True)
             row = torch.div(key, max(num_nodes, 1), rounding_mode="floor")
-            adjacency = torch.ones(key.numel(), dtype=torch.float64, device=edges.device)
+            adjacency = torch.ones(1, dtype=torch.float64, device=edges.device).expand(key.numel())
             if weight is not None:
-                adjacency.zero_().index_add_(0, entry, weight)
+                adjacency = torch.zeros_like(adjacency).index_add_(0, entry, weight)
             pattern = CSRPattern.from_sorted(row, key - row * num_nodes, num_nodes, num_nodes)
-        graph = cls(pattern, adjacency, edges, entry, num_given, add_self_loops)
-        graph.transition(normalization, dtype)
-        if graph.device.type == "cpu":  # Other devices have no use for it.
+        graph = cls(pattern, adjacency, entry.to(pattern.col.dtype), num_given, add_self_loops)
+        if graph.device.type == "cpu":
             graph.local_transition(normalization, dtype)
+        else:  # Other devices have no use for that.
+            graph.transition(normalization, dtype)
         return graph
 
     @classmethod
     def from_transition(cls, pattern: CSRPattern, weights: tuple[Tensor, Tensor]) -> "CSRGraph":
         """A graph of which no more is known than the pattern and the values of its ``"row"`` transition."""
         none = torch.empty(0, dtype=torch.long, device=pattern.col.device)
-        graph = cls(pattern, weights[0].double(), none.expand(2, 0), none, num_given=0, has_added_loops=False)
+        graph = cls(pattern, weights[0].double(), none, num_given=0, has_added_loops=False)
         graph._prepared.results["row", weights[0].dtype] = weights
         return graph
 
@@ -128,6 +128,17 @@ class CSRGraph:
     def num_entries(self) -> int:
         """The number of entries of the adjacency matrix, self-loops among them."""
         return self.pattern.num_entries
+
+    @property
+    def edge_index(self) -> Tensor:
+        """The caller's edges as given, then the self-loops that were added; made when they are first asked for."""
+
+        def make() -> Tensor:
+            entry = self.entry.long()
+            return torch.stack([self.pattern.col.long()[entry], self.pattern.rows()[entry]])
+
+        edges: Tensor = self._prepared.get("edge index", make)
+        return edges
 
     @property
     def device(self) -> torch.device:
@@ -170,28 +181,44 @@ class CSRGraph:
         r"""The values of :math:`\bar{A}`, in the order of the entries and of the transpose's entries.
 
         Args:
-            normalization: ``"row"`` and ``"walk"`` for :math:`D^{-1} A`, ``"sym"`` for :math:`D^{-1/2} A D^{-1/2}`,
-                where :math:`D_{ii} = \sum_j A_{ij}`. A node into which no weight leads has a row of zeros.
+            normalization: ``"row"`` and ``"walk"`` for :math:`D^{-1} A`, ``"sym"`` and ``"gcn"`` for
+                :math:`D^{-1/2} A D^{-1/2}`, where :math:`D_{ii} = \sum_j A_{ij}`. A node into which no weight leads
+                has a row of zeros.
             dtype: The dtype of the values.
         """
-        if normalization not in NORMALIZATIONS:
-            raise ValueError(f"normalization must be one of {', '.join(NORMALIZATIONS)}, got {normalization!r}")
-        # A walk differs from rows in how S is diffused, not in the matrix.
-        matrix = "row" if normalization == "walk" else normalization
-        weights: tuple[Tensor, Tensor] = self._prepared.get(
-            (matrix, dtype), lambda: self._make_transition(matrix, dtype)
-        )
+        require_choice("normalization", normalization, MATRIX_OF)
+        matrix = MATRIX_OF[normalization]
+
+        def make() -> tuple[Tensor, Tensor]:
+            values = self._make_transition(matrix, dtype)
+            return values, values[self.pattern.perm_t.long()]
+
+        weights: tuple[Tensor, Tensor] = self._prepared.get((matrix, dtype), make)
         return weights
 
-    def _make_transition(self, matrix: str, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        row, col = self.pattern.rows(), self.pattern.col.long()
-        degree = self.adjacency.new_zeros(self.num_nodes).index_add_(0, row, self.adjacency)
+    def _make_transition(self, matrix: str, dtype: torch.dtype) -> Tensor:
+        row, degree = self.pattern.rows(), self.degrees()
         if matrix == "row":
             values = self.adjacency * _inverse_power(degree, -1.0)[row]
         else:
             scale = _inverse_power(degree, -0.5)
-            values = self.adjacency * scale[row] * scale[col]
-        return values.to(dtype), values[self.pattern.perm_t.long()].to(dtype)
+            values = self.adjacency * scale[row] * scale[self.pattern.col.long()]
+        return values.to(dtype)
+
+    def degrees(self) -> Tensor:
+        r"""The sums :math:`D_{jj}` of the rows of :math:`A`, for the nodes that columns name, as float64."""
+        return self.adjacency.new_zeros(self.num_nodes).index_add_(0, self.pattern.rows(), self.adjacency)
+
+    def attention_scale(self, dtype: torch.dtype) -> Tensor:
+        r"""What ``normalization="gcn"`` multiplies the attention at each entry with, :math:`\sqrt{D_{ii} / D_{jj}}`."""
+
+        def make() -> Tensor:
+            degree = self.degrees()
+            ratio = degree.sqrt()[self.pattern.rows()] * _inverse_power(degree, -0.5)[self.pattern.col.long()]
+            return ratio.to(dtype)
+
+        scale: Tensor = self._prepared.get(("attention scale", dtype), make)
+        return scale
 
     def local_order(self) -> LocalOrder:
         """An order of the nodes in which neighbours are near each other."""
@@ -200,9 +227,10 @@ class CSRGraph:
 
     def local_transition(self, normalization: str, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """As :meth:`transition`, in the order of :meth:`local_order`."""
-        matrix = "row" if normalization == "walk" else normalization
+        require_choice("normalization", normalization, MATRIX_OF)
+        matrix = MATRIX_OF[normalization]
         weights: tuple[Tensor, Tensor] = self._prepared.get(
-            ("local", matrix, dtype), lambda: self.local_order().weights(self.transition(matrix, dtype)[0])
+            ("local", matrix, dtype), lambda: self.local_order().weights(self._make_transition(matrix, dtype))
         )
         return weights
 
@@ -220,7 +248,6 @@ class CSRGraph:
             self,
             pattern=self.pattern.to(device),
             adjacency=self.adjacency.to(device),
-            edge_index=self.edge_index.to(device),
             entry=self.entry.to(device),
         )
 

@@ -34,7 +34,7 @@ class Exchange(ABC):
 
     @abstractmethod
     def send(self, rows: Tensor) -> None:
-        """Begin to send our rows to those who need them, and to receive the halo; shape ``(parts, rows, lanes)``."""
+        """Begin to send our rows to those who need them, and to receive the halo; shape ``(panels, rows, lanes)``."""
 
     @abstractmethod
     def wait(self) -> None:

@@ -17,7 +17,7 @@ from cagat.kernels.steps import next_block, take_block, wait_for_all
 
 @step
 def gram(
-    counters: int, parts: Any, D: Any, L: int, H: int, nodes: int, height: int, x: int, y: int, channels: int, out: int
+    counters: int, panels: Any, D: Any, L: int, H: int, nodes: int, height: int, x: int, y: int, channels: int, out: int
 ) -> int:
     """``x^T y`` for each head, summed over blocks of ``height`` rows: ``out[block, c, d] = sum_i x[i, c] y[i, d]``.
 
@@ -27,13 +27,13 @@ def gram(
     block = take_block(counters)
     while block < blocks:
         for c in range(channels):
-            own = c // (L // H) * parts.part + c % (L // H) * H
-            for part in range(parts.number):
+            own = c // (L // H) * panels.panel + c % (L // H) * H
+            for panel in range(panels.number):
                 total = zeros(D, L)
                 for i in range(block * height, min(nodes, (block + 1) * height)):
-                    row = load(y, i * parts.row + part * parts.part, D, L)
-                    total = multiply_add(tile(load(x, i * parts.row + own, D, H), L), row, total)
-                store(out, (block * channels + c) * parts.number * L + part * L, total)
+                    row = load(y, i * panels.row + panel * panels.panel, D, L)
+                    total = multiply_add(tile(load(x, i * panels.row + own, D, H), L), row, total)
+                store(out, (block * channels + c) * panels.number * L + panel * L, total)
         block = next_block(counters)
     return wait_for_all(counters, blocks)
 
@@ -58,19 +58,19 @@ def sum_gram(
 
 @step
 def add_gram_product(
-    counters: int, side: Any, parts: Any, D: Any, L: int, H: int, x: int, gram: int, channels: int, scale: int,
+    counters: int, side: Any, panels: Any, D: Any, L: int, H: int, x: int, gram: int, channels: int, scale: int,
     out: int, y: int, dots: int, dots_level: int, level: int,
 ) -> int:  # fmt: skip
     """``out[i] += own`` with ``own = scale sum_c x[i, c] gram[c]``; dots as in :func:`aggregate_inner`."""
     block = take_block(counters)
     while block < side.blocks:
         by_sum = tile(load(scale, 0, D, H), L)
-        for part in range(parts.number):
+        for panel in range(panels.number):
             for i in range(index(side.bounds, block), index(side.bounds, block + 1)):
-                total, spot = zeros(D, L), i * parts.row + part * parts.part
+                total, spot = zeros(D, L), i * panels.row + panel * panels.panel
                 for c in range(channels):
-                    own = i * parts.row + c // (L // H) * parts.part + c % (L // H) * H
-                    row = load(gram, c * channels * H + part * L, D, L)
+                    own = i * panels.row + c // (L // H) * panels.panel + c % (L // H) * H
+                    row = load(gram, c * channels * H + panel * L, D, L)
                     total = multiply_add(tile(load(x, own, D, H), L), row, total)
                 total = by_sum * total
                 if dots != 0:

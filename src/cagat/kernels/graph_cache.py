@@ -11,7 +11,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.utils import is_torch_sparse_tensor
 
 from cagat.kernels.csr_graph import CSRGraph
-from cagat.kernels.validation import require_dense, require_tensor
+from cagat.kernels.validation import check_adjacency, require_dense, require_tensor
 
 
 class _Snapshot(NamedTuple):
@@ -145,17 +145,7 @@ def _prepare_graph(
 def _edges_of(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor | None]:
     if not is_torch_sparse_tensor(edge_index):
         return edge_index, None
-    if tuple(edge_index.shape[:2]) != (num_nodes, num_nodes):
-        raise ValueError(
-            f"the sparse adjacency matrix has shape {tuple(edge_index.shape)}, but there are {num_nodes} nodes"
-        )
-    if edge_index.requires_grad:
-        raise ValueError("the values of a sparse adjacency matrix get no gradient; pass edge_index.detach()")
+    check_adjacency(edge_index, num_nodes)
     coo = edge_index.detach().to_sparse(layout=torch.sparse_coo).coalesce()
-    if coo.sparse_dim() != 2:
-        raise ValueError(
-            f"the sparse adjacency matrix must be sparse in rows and columns, and in nothing else, but is so in "
-            f"{coo.sparse_dim()} dimensions of shape {tuple(coo.shape)}; pass edge_index.to_dense().to_sparse(2)"
-        )
     target, source = coo.indices()
     return torch.stack([source, target]), coo.values()

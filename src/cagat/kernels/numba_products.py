@@ -76,11 +76,11 @@ def _aggregate(constants: Constants) -> CFunction:
     D, L, _, H, A = constants
 
     def aggregate(address: Any) -> None:
-        rows, columns, parts = operands(address)
+        rows, columns, panels = operands(address)
         p = unpack(address, OWN, _Aggregate)
         side = columns if p.transpose else rows
         steps.aggregate(
-            p.counters, side, parts, D, L, H, A, x=p.x, scale_x=p.scale, values=p.values, y=p.y, scale_y=p.scale,
+            p.counters, side, panels, D, L, H, A, x=p.x, scale_x=p.scale, values=p.values, y=p.y, scale_y=p.scale,
             add=p.add, scale_add=p.scale_add, out=p.out,
         )  # fmt: skip
 
@@ -122,10 +122,10 @@ def aggregate(
     add: Tensor | None = None, scale_add: float = 1.0, transpose: bool = False,
 ) -> None:  # fmt: skip
     """``out = scale M x + scale_add add``, where M has the given values, or else the weights of the passes."""
-    is_shared, place, (by_product, by_add) = values is None, passes.address(x), passes.scales(scale, scale_add)
+    is_shared, address, (by_product, by_add) = values is None, passes.address(x), passes.scales(scale, scale_add)
     arguments = _Aggregate(
-        transpose=transpose, scale=by_product, scale_add=by_add, x=place if is_shared else 0,
-        values=passes.address(values), y=0 if is_shared else place, add=passes.address(add), out=passes.address(out),
+        transpose=transpose, scale=by_product, scale_add=by_add, x=address if is_shared else 0,
+        values=passes.address(values), y=0 if is_shared else address, add=passes.address(add), out=passes.address(out),
     )  # fmt: skip
     passes.run(_aggregate, arguments)
 
@@ -174,7 +174,7 @@ def spmm(pattern: CSRPattern, weights: list[Tensor], x: Tensor, transpose: bool)
     rows, weight = _rows_alone(pattern, transpose), weights[transpose].contiguous()
     out = x.new_empty(rows.num_rows, x.size(1))
     if _has_whole_rows(pattern, x):
-        passes = RowPasses(rows, (weight, weight), row_layout(1, x.size(1), x.dtype), by_parts=False)
+        passes = RowPasses(rows, (weight, weight), row_layout(1, x.size(1), x.dtype), by_panels=False)
         aggregate(passes, x.detach().contiguous(), out)
         return out
     _run(_spmm, rows.rowptr, rows.col, weight, x, out, width=x.size(1))
@@ -205,7 +205,7 @@ def spmm_heads(pattern: CSRPattern, values: Tensor, x: Tensor, transpose: bool) 
     rows = _rows_alone(pattern, transpose)
     out = x.new_empty(rows.num_rows, x.size(1), x.size(2))
     if x.size(1) == 1 and _has_whole_rows(pattern, x):
-        passes = RowPasses(pattern, None, row_layout(1, x.size(2), x.dtype), by_parts=False)
+        passes = RowPasses(pattern, None, row_layout(1, x.size(2), x.dtype), by_panels=False)
         factor, values = x.detach().contiguous(), values.detach().contiguous()
         aggregate(passes, factor, out, values=values, transpose=transpose)
         return out

@@ -44,6 +44,7 @@ class Operator:
         fake: Gives the shapes of its results.
         setup: Keeps what the gradient needs, called with the context, the inputs and the output.
         backward: The gradient, called with the context and the gradient at the output; it leaves out the first input.
+        schema: The types of inputs and outputs, as torch writes them; by default those of ``forward``'s annotations.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Operator:
         fake: Callable[..., Any],
         setup: Callable[[Any, tuple[Any, ...], Any], None],
         backward: Callable[..., tuple[Any, ...]],
+        schema: str | None = None,
     ) -> None:
         def setup_traced(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
             ctx.graph_size = len(inputs[0])
@@ -60,7 +62,7 @@ class Operator:
         def backward_traced(ctx: Any, *grads: Any) -> tuple[Any, ...]:
             return ([None] * ctx.graph_size, *backward(ctx, *grads))
 
-        self.traced = custom_op(f"cagat::{forward.__name__.strip('_')}", forward, mutates_args=())
+        self.traced = custom_op(f"cagat::{forward.__name__.strip('_')}", forward, mutates_args=(), schema=schema)
         self.traced.register_fake(fake)
         self.traced.register_autograd(backward_traced, setup_context=setup_traced)
 
@@ -165,8 +167,6 @@ spmm_heads_operator = Operator(
 def sddmm_heads(pattern: CSRPattern, a: Tensor, b: Tensor) -> Tensor:
     r"""The inner products :math:`\langle a_{ih}, b_{jh} \rangle` at the entries, of features ``(n, H, C)``."""
     check_operands("sddmm_heads", pattern, a=(a, 3, pattern.num_rows), b=(b, 3, pattern.num_cols))
-    if a.size(2) != b.size(2):
-        raise ValueError(f"sddmm_heads: a has {a.size(2)} channels and b has {b.size(2)}; they must be as many")
     y: Tensor = sddmm_heads_operator(pattern.tensors(), a, b)
     return y
 

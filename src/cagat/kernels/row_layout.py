@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-# The sums of a part of a row should fill half of sixteen registers of 32 bytes; wider parts, measured at 192 lanes,
+# The sums of a panel of a row should fill half of sixteen registers of 32 bytes; wider panels, measured at 192 lanes,
 # spill and are many times slower.
-_PART_BYTES = 256
-_SMALLEST_PART = 4
+_PANEL_BYTES = 256
+_SMALLEST_PANEL = 4
 
 
 class RowLayout(NamedTuple):
-    """Rows of ``channels x heads`` numbers, both padded with zeros so that parts of rows are powers of two.
+    """Rows of ``channels x heads`` numbers, both padded with zeros so that panels of rows are powers of two.
 
     Padding costs less than the remainders of odd sizes, and the few powers of two need few compilations: seven classes
     and five classes share their machine code. Made by :func:`row_layout`.
@@ -25,8 +25,8 @@ class RowLayout(NamedTuple):
         channels: The number of channels of a head.
         dtype: What the numbers are.
         padded_heads: The number of heads, rounded up to a power of two.
-        lanes: The size of a part: few registers in all, and few parts, of which each costs about as much as two more.
-        parts: The number of parts of a row.
+        lanes: The size of a panel: few registers in all, and few panels, of which each costs about as much as two more.
+        panels: The number of panels of a row.
         width: The length of a row.
         is_possible: Whether there are steps for such rows.
         is_exact: Whether nothing is padded, so that features are laid out within registers.
@@ -37,17 +37,17 @@ class RowLayout(NamedTuple):
     dtype: torch.dtype
     padded_heads: int
     lanes: int
-    parts: int
+    panels: int
     width: int
     is_possible: bool
     is_exact: bool
 
     def rows(self, features: Tensor) -> Tensor:
-        """Features of shape ``(n, heads, channels)`` as rows ``(parts, n, lanes)``."""
+        """Features of shape ``(n, heads, channels)`` as rows ``(panels, n, lanes)``."""
         padding = (0, self.padded_heads - self.heads, 0, self.width // self.padded_heads - self.channels)
         rows = features.transpose(1, 2)
         rows = F.pad(rows, padding) if any(padding) else rows
-        return rows.reshape(features.size(0), self.parts, self.lanes).transpose(0, 1)
+        return rows.reshape(features.size(0), self.panels, self.lanes).transpose(0, 1)
 
     def features(self, rows: Tensor) -> Tensor:
         """What :meth:`rows` were made from."""
@@ -69,13 +69,13 @@ def row_layout(heads: int, channels: int, dtype: torch.dtype) -> RowLayout:
     """The layout for so many heads and channels."""
     padded_heads, itemsize = 1 << max(0, heads - 1).bit_length(), dtype.itemsize
     needed, lanes, lowest = channels * padded_heads, 1, math.inf
-    part = max(padded_heads, _SMALLEST_PART)
-    while part * itemsize <= _PART_BYTES:
-        cost = -(-needed // part) * (2 + -(-part * itemsize // 32))
+    panel = max(padded_heads, _SMALLEST_PANEL)
+    while panel * itemsize <= _PANEL_BYTES:
+        cost = -(-needed // panel) * (2 + -(-panel * itemsize // 32))
         if cost < lowest:
-            lanes, lowest = part, cost
-        part *= 2
+            lanes, lowest = panel, cost
+        panel *= 2
     width = needed + -needed % lanes
-    is_possible = heads > 0 and channels > 0 and padded_heads * itemsize <= _PART_BYTES
+    is_possible = heads > 0 and channels > 0 and padded_heads * itemsize <= _PANEL_BYTES
     is_exact = width == heads * channels
     return RowLayout(heads, channels, dtype, padded_heads, lanes, width // lanes, width, is_possible, is_exact)

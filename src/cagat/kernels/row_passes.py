@@ -20,7 +20,7 @@ from cagat.kernels.csr_pattern import CSRPattern
 from cagat.kernels.exchange import Calls, Exchange
 from cagat.kernels.row_layout import RowLayout
 from cagat.kernels.simd import FAR, NEAR, inlined, unpack
-from cagat.kernels.steps import Parts, Side
+from cagat.kernels.steps import Panels, Side
 from cagat.kernels.threads import balanced_bounds, kernel_threads, number_of_blocks, row_threads
 
 _NUMPY_TYPES: dict[torch.dtype, type[np.floating[Any]]] = {torch.float32: np.float32, torch.float64: np.float64}
@@ -28,11 +28,11 @@ _NUMPY_TYPES: dict[torch.dtype, type[np.floating[Any]]] = {torch.float32: np.flo
 # Smaller than that of a product called by itself: within a pass threads wait in compiled code, and are awake.
 _SMALLEST_BLOCK = 50_000
 
-# Where a part of all rows takes more than this, it comes from main memory, or as good as (docs/explanation/speed.md).
+# Where a panel of all rows takes more than this, it comes from main memory, or as good as (docs/explanation/speed.md).
 CACHED_BYTES = 2**23
 
 # Where things stand in the block of a pass.
-_COLUMNS, _PARTS, OWN = 8, 16, 19
+_COLUMNS, _PANELS, OWN = 8, 16, 19
 
 
 class Constants(NamedTuple):
@@ -40,7 +40,7 @@ class Constants(NamedTuple):
 
     Attributes:
         D: The dtype.
-        L: The lanes of a part of a row.
+        L: The lanes of a panel of a row.
         P: The lanes of a piece, in steps with two sums.
         H: The number of heads, padded.
         A: The prefetch distance.
@@ -63,7 +63,7 @@ class RowPasses:
         pattern: Where the entries are.
         weights: The values of Abar in the order of the entries and of the transpose's entries, if there are any.
         layout: How the features lie in their rows.
-        by_parts: Whether the first parts of all rows come first, then the second ones, ...; else each row is whole.
+        by_panels: Whether the first panels of all rows come first, then the second ones, ...; else each row is whole.
         exchange: What exchanges rows and values, if the graph is in parts.
     """
 
@@ -72,11 +72,12 @@ class RowPasses:
         pattern: CSRPattern,
         weights: tuple[Tensor, Tensor] | None,
         layout: RowLayout,
-        by_parts: bool = True,
+        by_panels: bool = True,
         exchange: Exchange | None = None,
     ) -> None:
         self.pattern, self.layout, self.is_symmetric = pattern, layout, pattern.is_symmetric
         self._kept: list[Any] = [pattern, weights]
+        self._told: list[Any] = []
         self._threads = kernel_threads()
         last, last_t = (max(0, col.numel() - 1) for col in (pattern.col, pattern.col_t))
         blocks, bounds, outer = self._blocks(pattern.rowptr, exchange)
@@ -89,29 +90,29 @@ class RowPasses:
             *(pattern.perm_t.data_ptr(), weight_t, last_t, transposed[2]),
         )
         lanes = layout.lanes
-        parts = Parts(layout.parts, lanes, held * lanes) if by_parts else Parts(layout.parts, layout.width, lanes)
-        self._common = (*rows, *columns, *parts)
+        panels = Panels(layout.panels, lanes, held * lanes) if by_panels else Panels(layout.panels, layout.width, lanes)
+        self._common = (*rows, *columns, *panels)
         self._most_blocks = max(blocks, transposed[0])
         size = layout.dtype.itemsize
-        gathered = max(held, pattern.num_cols) * (lanes if by_parts else layout.width) * size
+        gathered = max(held, pattern.num_cols) * (lanes if by_panels else layout.width) * size
         # In steps with two sums both must fit into the registers, beside the row that they are made of.
         piece = max(layout.padded_heads, min(lanes, _bytes_of_two_sums() // 2 // size))
         distance = FAR if gathered > CACHED_BYTES else NEAR
         self.constants = Constants(_NUMPY_TYPES[layout.dtype], lanes, piece, layout.padded_heads, distance)
 
     def address(self, tensor: Tensor | None) -> int:
-        """Where a tensor is, which is kept until this object is gone; 0 for none."""
+        """Where a tensor is, which is kept until the next pass is over; 0 for none."""
         if tensor is None:
             return 0
         assert tensor.is_contiguous()
-        self._kept.append(tensor)
+        self._told.append(tensor)
         return tensor.data_ptr()
 
     def scales(self, *coefficients: float | NDArray[Any]) -> list[int]:
-        """The addresses of vectors of heads, given as such or all as numbers."""
+        """The addresses of vectors of heads, given as such or all as numbers; kept likewise."""
         vectors = np.zeros((len(coefficients), self.layout.padded_heads), dtype=_NUMPY_TYPES[self.layout.dtype])
         vectors[:, : self.layout.heads] = np.array(coefficients).reshape(len(coefficients), -1)
-        self._kept.append(vectors)
+        self._told.append(vectors)
         first, step = vectors.ctypes.data, vectors.strides[0]
         return [first + number * step for number in range(len(vectors))]
 
@@ -123,8 +124,9 @@ class RowPasses:
         most = steps * (1 if calls is None else 8)
         counters = np.zeros(2 * (most + 1), dtype=np.int64)
         block = np.array([*self._common, counters.ctypes.data, *arguments[1:]], dtype=np.int64)
-        keep = (self._kept, counters, block)
-        row_threads.together(make(self.constants), block.ctypes.data, min(self._threads, self._most_blocks), keep)
+        alive = (self._kept, self._told, counters, block)
+        row_threads.together(make(self.constants), block.ctypes.data, min(self._threads, self._most_blocks), alive)
+        self._told = []  # What only this pass worked with is free for the next one.
         assert not counters[-2:].any(), f"a pass took more than {most} steps"
         if calls is not None:
             calls.check()
@@ -151,4 +153,4 @@ def _bytes_of_two_sums() -> int:
 @inlined
 def operands(address: Any) -> Any:
     """The matrix by rows, its transpose, and how features lie in memory."""
-    return unpack(address, 0, Side), unpack(address, _COLUMNS, Side), unpack(address, _PARTS, Parts)
+    return unpack(address, 0, Side), unpack(address, _COLUMNS, Side), unpack(address, _PANELS, Panels)

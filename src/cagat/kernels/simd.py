@@ -1,7 +1,7 @@
 """Vector registers for compiled loops.
 
 numba turns loops into vector instructions only if LLVM finds them, which for rows of 64 numbers in short inner loops
-it does badly: checks for overlapping arrays, remainder loops, and sums kept in memory. Here a row, or a part of it, is
+it does badly: checks for overlapping arrays, remainder loops, and sums kept in memory. Here a row, or a panel of it, is
 one value of LLVM's own vector type, as many lanes wide as the caller says; LLVM cuts it into the registers that the
 machine has.
 
@@ -95,8 +95,8 @@ def _pointer(builder: Any, arguments: Any, element: Any, size: int) -> Any:
     return builder.inttoptr(byte, element.as_pointer())
 
 
-def _shuffle(builder: Any, lanes: Any, places: list[int]) -> Any:
-    return builder.shuffle_vector(lanes, lanes, ir.Constant(ir.VectorType(_INT32, len(places)), places))
+def _shuffle(builder: Any, lanes: Any, indices: list[int]) -> Any:
+    return builder.shuffle_vector(lanes, lanes, ir.Constant(ir.VectorType(_INT32, len(indices)), indices))
 
 
 @intrinsic
@@ -132,15 +132,15 @@ def load_heads(context: Any, address: Any, offset: Any, stride: Any, dtype: Any,
 
     def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         size, kind = lanes.dtype.bitwidth // 8, target.get_value_type(Lanes(lanes.dtype, channels))
-        parts = []
+        vectors = []
         for head in range(pieces):
-            place = builder.add(arguments[1], builder.mul(arguments[2], ir.Constant(_INT64, head)))
-            parts.append(builder.load(_pointer(builder, (arguments[0], place), kind, size), align=size))
-        while len(parts) > 1:  # The number of heads is a power of two.
-            width = 2 * parts[0].type.count
+            offset = builder.add(arguments[1], builder.mul(arguments[2], ir.Constant(_INT64, head)))
+            vectors.append(builder.load(_pointer(builder, (arguments[0], offset), kind, size), align=size))
+        while len(vectors) > 1:  # The number of heads is a power of two.
+            width = 2 * vectors[0].type.count
             mask = ir.Constant(ir.VectorType(_INT32, width), list(range(width)))
-            parts = [builder.shuffle_vector(*pair, mask) for pair in zip(parts[::2], parts[1::2], strict=True)]
-        return _shuffle(builder, parts[0], [head * channels + c for c in range(channels) for head in range(pieces)])
+            vectors = [builder.shuffle_vector(*pair, mask) for pair in zip(vectors[::2], vectors[1::2], strict=True)]
+        return _shuffle(builder, vectors[0], [head * channels + c for c in range(channels) for head in range(pieces)])
 
     return lanes(types.int64, types.int64, types.int64, dtype, count, heads), generate
 
@@ -154,9 +154,9 @@ def store_heads(context: Any, address: Any, offset: Any, stride: Any, lanes: Any
     def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         size, kind = lanes.dtype.bitwidth // 8, target.get_value_type(Lanes(lanes.dtype, channels))
         for head in range(pieces):
-            place = builder.add(arguments[1], builder.mul(arguments[2], ir.Constant(_INT64, head)))
+            offset = builder.add(arguments[1], builder.mul(arguments[2], ir.Constant(_INT64, head)))
             piece = _shuffle(builder, arguments[3], [c * pieces + head for c in range(channels)])
-            builder.store(piece, _pointer(builder, (arguments[0], place), kind, size), align=size)
+            builder.store(piece, _pointer(builder, (arguments[0], offset), kind, size), align=size)
         return target.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64, lanes, heads), generate
@@ -179,7 +179,7 @@ def tile(context: Any, lanes: Any, count: Any) -> Any:
     tiled = Lanes(lanes.dtype, _constant(count))
 
     def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _shuffle(builder, arguments[0], [place % lanes.count for place in range(tiled.count)])
+        return _shuffle(builder, arguments[0], [index % lanes.count for index in range(tiled.count)])
 
     return tiled(lanes, count), generate
 
@@ -335,8 +335,8 @@ def unpack(context: Any, address: Any, first: Any, kind: Any) -> Any:
 
     def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer = builder.bitcast(arguments[0], _INT64.as_pointer())
-        places = (ir.Constant(_INT64, _constant(first) + number) for number in range(result.count))
-        return target.make_tuple(builder, result, [builder.load(builder.gep(pointer, [place])) for place in places])
+        indices = (ir.Constant(_INT64, _constant(first) + number) for number in range(result.count))
+        return target.make_tuple(builder, result, [builder.load(builder.gep(pointer, [index])) for index in indices])
 
     return result(types.voidptr, first, kind), generate
 

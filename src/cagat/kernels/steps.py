@@ -2,8 +2,8 @@
 
 A row of features holds its channels, and each channel its heads, side by side. What differs from head to head is then
 a vector of heads that is repeated along the row (:func:`~cagat.kernels.simd.tile`), and the inner product of each head
-is a sum of such vectors (:func:`~cagat.kernels.simd.fold`): neither needs a shuffle. Rows are cut into parts of ``L``
-lanes, small enough for the sums to stay in registers; a step works on one part of all its rows after the other.
+is a sum of such vectors (:func:`~cagat.kernels.simd.fold`): neither needs a shuffle. Rows are cut into panels of ``L``
+lanes, small enough for the sums to stay in registers; a step works on one panel of all its rows after the other.
 
 All threads call a step. Each takes blocks of rows until none is left, and goes on when all blocks are done. A row is
 written by one thread and summed in one order, so the bits of a result do not depend on the number of threads.
@@ -64,12 +64,12 @@ class Side(NamedTuple):
     outer: int
 
 
-class Parts(NamedTuple):
-    """How rows lie in memory: the number of their parts, and the distances from row to row and from part to part."""
+class Panels(NamedTuple):
+    """How rows lie in memory: the number of their panels, and the distances from row to row and from panel to panel."""
 
     number: int
     row: int
-    part: int
+    panel: int
 
 
 @inlined
@@ -118,14 +118,14 @@ def exchange(counters: int, function: int, what: int, address: int) -> int:
 
 
 @inlined
-def _place(parts: Any, piece: int, L: int, P: int) -> Any:
-    """Where pieces of P lanes begin, of which a part of L lanes has one or more."""
-    return piece // (L // P) * parts.part + piece % (L // P) * P
+def _offset(panels: Any, piece: int, L: int, P: int) -> Any:
+    """Where pieces of P lanes begin, of which a panel of L lanes has one or more."""
+    return piece // (L // P) * panels.panel + piece % (L // P) * P
 
 
 @step
 def aggregate(
-    counters: int, side: Any, parts: Any, D: Any, L: int, H: int, A: int, x: int, scale_x: int, values: int, y: int,
+    counters: int, side: Any, panels: Any, D: Any, L: int, H: int, A: int, x: int, scale_x: int, values: int, y: int,
     scale_y: int, add: int, scale_add: int, out: int,
 ) -> int:  # fmt: skip
     """``out[i] = sum_e (scale_x weight[e] x[j] + scale_y values[e] y[j]) + scale_add add[i]``; x or values may be 0."""
@@ -134,44 +134,44 @@ def aggregate(
     while block < side.blocks:
         by_x, by_y, by_add = load(scale_x, 0, D, H), load(scale_y, 0, D, H), tile(load(scale_add, 0, D, H), L)
         start, stop = index(side.bounds, block), index(side.bounds, block + 1)
-        for part in range(parts.number):
-            base = part * parts.part
+        for panel in range(panels.number):
+            base = panel * panels.panel
             for i in range(start, stop):
                 total = zeros(D, L)
                 first, end = index(rowptr, i), index(rowptr, i + 1)
                 if x != 0 and values != 0:
                     for e in range(first, end):
-                        later, j = index(col, min(e + A, last)) * parts.row + base, index(col, e) * parts.row + base
+                        later, j = index(col, min(e + A, last)) * panels.row + base, index(col, e) * panels.row + base
                         prefetch(x, later, D, L, A)
                         prefetch(y, later, D, L, A)
                         total = multiply_add(tile(tile(load(weight, e, D, 1), H) * by_x, L), load(x, j, D, L), total)
                         total = multiply_add(tile(load(values, e * H, D, H) * by_y, L), load(y, j, D, L), total)
                 elif x != 0:
                     for e in range(first, end):
-                        prefetch(x, index(col, min(e + A, last)) * parts.row + base, D, L, A)
-                        row = load(x, index(col, e) * parts.row + base, D, L)
+                        prefetch(x, index(col, min(e + A, last)) * panels.row + base, D, L, A)
+                        row = load(x, index(col, e) * panels.row + base, D, L)
                         total = multiply_add(tile(load(weight, e, D, 1), L), row, total)
                     total = tile(by_x, L) * total
                 else:
                     for e in range(first, end):
-                        prefetch(y, index(col, min(e + A, last)) * parts.row + base, D, L, A)
-                        place = e
+                        prefetch(y, index(col, min(e + A, last)) * panels.row + base, D, L, A)
+                        entry = e
                         if order != 0:
                             prefetch(values, index(order, min(e + A, last)) * H, D, H, A)
-                            place = index(order, e)
-                        value = tile(load(values, place * H, D, H), L)
-                        total = multiply_add(value, load(y, index(col, e) * parts.row + base, D, L), total)
+                            entry = index(order, e)
+                        value = tile(load(values, entry * H, D, H), L)
+                        total = multiply_add(value, load(y, index(col, e) * panels.row + base, D, L), total)
                     total = tile(by_y, L) * total
                 if add != 0:
-                    total = multiply_add(by_add, load(add, i * parts.row + base, D, L), total)
-                store(out, i * parts.row + base, total)
+                    total = multiply_add(by_add, load(add, i * panels.row + base, D, L), total)
+                store(out, i * panels.row + base, total)
         block = next_block(counters)
     return wait_for_all(counters, side.blocks)
 
 
 @step
 def aggregate_twice(
-    counters: int, side: Any, parts: Any, D: Any, L: int, P: int, H: int, A: int, x: int, values: int,
+    counters: int, side: Any, panels: Any, D: Any, L: int, P: int, H: int, A: int, x: int, values: int,
     scale_values: int, add: int, scale_add: int, out: int, out_values: int,
 ) -> int:  # fmt: skip
     """``out[i] = sum_e weight[e] x[j]``, ``out_values[i] = scale_values sum_e values[e] x[j] + scale_add add[i]``."""
@@ -180,27 +180,27 @@ def aggregate_twice(
     while block < side.blocks:
         by_values, by_add = tile(load(scale_values, 0, D, H), P), tile(load(scale_add, 0, D, H), P)
         start, stop = index(side.bounds, block), index(side.bounds, block + 1)
-        for piece in range(parts.number * (L // P)):
-            base = _place(parts, piece, L, P)
+        for piece in range(panels.number * (L // P)):
+            base = _offset(panels, piece, L, P)
             for i in range(start, stop):
                 shared, own = zeros(D, P), zeros(D, P)
                 for e in range(index(rowptr, i), index(rowptr, i + 1)):
-                    prefetch(x, index(col, min(e + A, last)) * parts.row + base, D, P, A)
-                    row = load(x, index(col, e) * parts.row + base, D, P)
+                    prefetch(x, index(col, min(e + A, last)) * panels.row + base, D, P, A)
+                    row = load(x, index(col, e) * panels.row + base, D, P)
                     shared = multiply_add(tile(load(weight, e, D, 1), P), row, shared)
                     own = multiply_add(tile(load(values, e * H, D, H), P), row, own)
                 own = by_values * own
                 if add != 0:
-                    own = multiply_add(by_add, load(add, i * parts.row + base, D, P), own)
-                store(out, i * parts.row + base, shared)
-                store(out_values, i * parts.row + base, own)
+                    own = multiply_add(by_add, load(add, i * panels.row + base, D, P), own)
+                store(out, i * panels.row + base, shared)
+                store(out_values, i * panels.row + base, own)
         block = next_block(counters)
     return wait_for_all(counters, side.blocks)
 
 
 @step
 def aggregate_inner(
-    counters: int, side: Any, parts: Any, D: Any, L: int, P: int, H: int, A: int, x: int, scale_x: int, y: int,
+    counters: int, side: Any, panels: Any, D: Any, L: int, P: int, H: int, A: int, x: int, scale_x: int, y: int,
     values: int, scale_values: int, add: int, out: int, out_values: int, products: int, dots: int, dots_level: int,
     level: int,
 ) -> int:  # fmt: skip
@@ -215,24 +215,24 @@ def aggregate_inner(
     while block < side.blocks:
         by_x, by_values = tile(load(scale_x, 0, D, H), P), tile(load(scale_values, 0, D, H), P)
         start, stop = index(side.bounds, block), index(side.bounds, block + 1)
-        for piece in range(parts.number * (L // P)):
-            base = _place(parts, piece, L, P)
+        for piece in range(panels.number * (L // P)):
+            base = _offset(panels, piece, L, P)
             for i in range(start, stop):
                 first, end = index(rowptr, i), index(rowptr, i + 1)
-                shared, own, mine = zeros(D, P), zeros(D, P), load(y, i * parts.row + base, D, P)
+                shared, own, mine = zeros(D, P), zeros(D, P), load(y, i * panels.row + base, D, P)
                 if out != 0:
                     for e in range(first, end):
-                        prefetch(x, index(col, min(e + A, last)) * parts.row + base, D, P, A)
-                        row = load(x, index(col, e) * parts.row + base, D, P)
+                        prefetch(x, index(col, min(e + A, last)) * panels.row + base, D, P, A)
+                        row = load(x, index(col, e) * panels.row + base, D, P)
                         shared = multiply_add(tile(load(weight, e, D, 1), P), row, shared)
                         prefetch(values, index(order, min(e + A, last)) * H, D, H, A)
                         own = multiply_add(tile(load(values, index(order, e) * H, D, H), P), row, own)
                         store(products, e * H, load(products, e * H, D, H) + fold(mine * row, H))
-                    store(out, i * parts.row + base, by_x * shared)
+                    store(out, i * panels.row + base, by_x * shared)
                 else:
                     for e in range(first, end):
-                        prefetch(x, index(col, min(e + A, last)) * parts.row + base, D, P, A)
-                        row = load(x, index(col, e) * parts.row + base, D, P)
+                        prefetch(x, index(col, min(e + A, last)) * panels.row + base, D, P, A)
+                        row = load(x, index(col, e) * panels.row + base, D, P)
                         prefetch(values, index(order, min(e + A, last)) * H, D, H, A)
                         own = multiply_add(tile(load(values, index(order, e) * H, D, H), P), row, own)
                         store(products, e * H, load(products, e * H, D, H) + fold(mine * row, H))
@@ -242,15 +242,15 @@ def aggregate_inner(
                     store(dots, i * H, load(dots, i * H, D, H) + dot)
                     store(dots_level, i * H, multiply_add(load(level, 0, D, H), dot, load(dots_level, i * H, D, H)))
                 if add != 0:
-                    own += load(add, i * parts.row + base, D, P)
-                store(out_values, i * parts.row + base, own)
+                    own += load(add, i * panels.row + base, D, P)
+                store(out_values, i * panels.row + base, own)
         block = next_block(counters)
     return wait_for_all(counters, side.blocks)
 
 
 @step
 def aggregate_both(
-    counters: int, side: Any, parts: Any, D: Any, L: int, H: int, A: int, values: int, y: int, scale: int, add: int,
+    counters: int, side: Any, panels: Any, D: Any, L: int, H: int, A: int, values: int, y: int, scale: int, add: int,
     out: int, dots: int, other: Any, other_values: int,
 ) -> int:  # fmt: skip
     """``out = scale ([values] + [values]^T) y + add``, and ``dots[i] += <the sum, y[i]>`` if they are wanted.
@@ -263,42 +263,42 @@ def aggregate_both(
     while block < side.blocks:
         by_sum = tile(load(scale, 0, D, H), L)
         start, stop = index(side.bounds, block), index(side.bounds, block + 1)
-        for part in range(parts.number):
-            base = part * parts.part
+        for panel in range(panels.number):
+            base = panel * panels.panel
             for i in range(start, stop):
                 total = zeros(D, L)
                 if other_values == 0:
                     for e in range(index(rowptr, i), index(rowptr, i + 1)):
-                        prefetch(y, index(col, min(e + A, last)) * parts.row + base, D, L, A)
+                        prefetch(y, index(col, min(e + A, last)) * panels.row + base, D, L, A)
                         prefetch(values, index(order, min(e + A, last)) * H, D, H, A)
                         value = load(values, e * H, D, H) + load(values, index(order, e) * H, D, H)
-                        total = multiply_add(tile(value, L), load(y, index(col, e) * parts.row + base, D, L), total)
-                elif other.col == col:  # Entries and their mirror images are at the same places.
+                        total = multiply_add(tile(value, L), load(y, index(col, e) * panels.row + base, D, L), total)
+                elif other.col == col:  # Entries and their mirror images are in the same positions.
                     for e in range(index(rowptr, i), index(rowptr, i + 1)):
-                        prefetch(y, index(col, min(e + A, last)) * parts.row + base, D, L, A)
+                        prefetch(y, index(col, min(e + A, last)) * panels.row + base, D, L, A)
                         value = load(values, e * H, D, H) + load(other_values, e * H, D, H)
-                        total = multiply_add(tile(value, L), load(y, index(col, e) * parts.row + base, D, L), total)
+                        total = multiply_add(tile(value, L), load(y, index(col, e) * panels.row + base, D, L), total)
                 else:
                     for e in range(index(rowptr, i), index(rowptr, i + 1)):
                         value = tile(load(values, e * H, D, H), L)
-                        total = multiply_add(value, load(y, index(col, e) * parts.row + base, D, L), total)
+                        total = multiply_add(value, load(y, index(col, e) * panels.row + base, D, L), total)
                     for e in range(index(other.rowptr, i), index(other.rowptr, i + 1)):
                         value = tile(load(other_values, e * H, D, H), L)
-                        total = multiply_add(value, load(y, index(other.col, e) * parts.row + base, D, L), total)
+                        total = multiply_add(value, load(y, index(other.col, e) * panels.row + base, D, L), total)
                 if dots != 0:
-                    dot = fold(total * load(y, i * parts.row + base, D, L), H)
+                    dot = fold(total * load(y, i * panels.row + base, D, L), H)
                     store(dots, i * H, load(dots, i * H, D, H) + dot)
                 total = by_sum * total
                 if add != 0:
-                    total += load(add, i * parts.row + base, D, L)
-                store(out, i * parts.row + base, total)
+                    total += load(add, i * panels.row + base, D, L)
+                store(out, i * panels.row + base, total)
         block = next_block(counters)
     return wait_for_all(counters, side.blocks)
 
 
 @step
 def inner(
-    counters: int, side: Any, parts: Any, D: Any, L: int, H: int, A: int, x: int, y: int, scale: int, add: int,
+    counters: int, side: Any, panels: Any, D: Any, L: int, H: int, A: int, x: int, y: int, scale: int, add: int,
     scale_add: int, out: int,
 ) -> int:  # fmt: skip
     """``out[e] = scale <x[i], y[j]> + scale_add add[e]``, for each head."""
@@ -307,25 +307,25 @@ def inner(
     while block < side.blocks:
         by_dot, by_add = load(scale, 0, D, H), load(scale_add, 0, D, H)
         start, stop = index(side.bounds, block), index(side.bounds, block + 1)
-        for part in range(parts.number):
-            base = part * parts.part
+        for panel in range(panels.number):
+            base = panel * panels.panel
             for i in range(start, stop):
-                own, first, end = load(x, i * parts.row + base, D, L), index(rowptr, i), index(rowptr, i + 1)
+                own, first, end = load(x, i * panels.row + base, D, L), index(rowptr, i), index(rowptr, i + 1)
                 # Which terms there are is asked once a row, and not at every entry.
-                if part == 0 and add == 0:
+                if panel == 0 and add == 0:
                     for e in range(first, end):
-                        prefetch(y, index(col, min(e + A, last)) * parts.row + base, D, L, A)
-                        dot = fold(own * load(y, index(col, e) * parts.row + base, D, L), H)
+                        prefetch(y, index(col, min(e + A, last)) * panels.row + base, D, L, A)
+                        dot = fold(own * load(y, index(col, e) * panels.row + base, D, L), H)
                         store(out, e * H, by_dot * dot)
-                elif part == 0:
+                elif panel == 0:
                     for e in range(first, end):
-                        prefetch(y, index(col, min(e + A, last)) * parts.row + base, D, L, A)
-                        dot = fold(own * load(y, index(col, e) * parts.row + base, D, L), H)
+                        prefetch(y, index(col, min(e + A, last)) * panels.row + base, D, L, A)
+                        dot = fold(own * load(y, index(col, e) * panels.row + base, D, L), H)
                         store(out, e * H, multiply_add(by_add, load(add, e * H, D, H), by_dot * dot))
                 else:
                     for e in range(first, end):
-                        prefetch(y, index(col, min(e + A, last)) * parts.row + base, D, L, A)
-                        dot = fold(own * load(y, index(col, e) * parts.row + base, D, L), H)
+                        prefetch(y, index(col, min(e + A, last)) * panels.row + base, D, L, A)
+                        dot = fold(own * load(y, index(col, e) * panels.row + base, D, L), H)
                         store(out, e * H, multiply_add(by_dot, dot, load(out, e * H, D, H)))
         block = next_block(counters)
     return wait_for_all(counters, side.blocks)
@@ -333,54 +333,54 @@ def inner(
 
 @step
 def split(
-    counters: int, side: Any, parts: Any, D: Any, L: int, H: int, x: int, scale_one: int, one: int, scale_other: int,
+    counters: int, side: Any, panels: Any, D: Any, L: int, H: int, x: int, scale_one: int, one: int, scale_other: int,
     other: int, adds: bool, dots: int, y: int,
 ) -> int:  # fmt: skip
     """``one[i] = scale_one x[i]``, ``other[i] = scale_other x[i]`` or added to it, and ``dots[i] += <x[i], y[i]>``."""
     block = take_block(counters)
     while block < side.blocks:
         by_one, by_other = tile(load(scale_one, 0, D, H), L), tile(load(scale_other, 0, D, H), L)
-        for part in range(parts.number):
+        for panel in range(panels.number):
             for i in range(index(side.bounds, block), index(side.bounds, block + 1)):
-                place = i * parts.row + part * parts.part
-                row = load(x, place, D, L)
+                offset = i * panels.row + panel * panels.panel
+                row = load(x, offset, D, L)
                 if dots != 0:
-                    store(dots, i * H, load(dots, i * H, D, H) + fold(row * load(y, place, D, L), H))
-                store(one, place, by_one * row)
+                    store(dots, i * H, load(dots, i * H, D, H) + fold(row * load(y, offset, D, L), H))
+                store(one, offset, by_one * row)
                 rest = by_other * row
                 if adds:
-                    rest += load(other, place, D, L)
-                store(other, place, rest)
+                    rest += load(other, offset, D, L)
+                store(other, offset, rest)
         block = next_block(counters)
     return wait_for_all(counters, side.blocks)
 
 
 @step
 def to_rows(
-    counters: int, side: Any, parts: Any, D: Any, L: int, H: int, features: int, channels: int, nodes: int, out: int
+    counters: int, side: Any, panels: Any, D: Any, L: int, H: int, features: int, channels: int, nodes: int, out: int
 ) -> int:
     """Row i is laid out from the features of node ``nodes[i]``, where heads come before channels."""
     block = take_block(counters)
     while block < side.blocks:
-        for part in range(parts.number):
+        for panel in range(panels.number):
             for i in range(index(side.bounds, block), index(side.bounds, block + 1)):
-                place = index(nodes, i) * channels * H + part * (L // H)
-                row = load_heads(features, place, channels, D, L, H)
-                store(out, i * parts.row + part * parts.part, row)
+                offset = index(nodes, i) * channels * H + panel * (L // H)
+                row = load_heads(features, offset, channels, D, L, H)
+                store(out, i * panels.row + panel * panels.panel, row)
         block = next_block(counters)
     return wait_for_all(counters, side.blocks)
 
 
 @step
 def from_rows(
-    counters: int, side: Any, parts: Any, D: Any, L: int, H: int, rows: int, channels: int, nodes: int, out: int
+    counters: int, side: Any, panels: Any, D: Any, L: int, H: int, rows: int, channels: int, nodes: int, out: int
 ) -> int:
     """The reverse of :func:`to_rows`."""
     block = take_block(counters)
     while block < side.blocks:
-        for part in range(parts.number):
+        for panel in range(panels.number):
             for i in range(index(side.bounds, block), index(side.bounds, block + 1)):
-                row = load(rows, i * parts.row + part * parts.part, D, L)
-                store_heads(out, index(nodes, i) * channels * H + part * (L // H), channels, row, H)
+                row = load(rows, i * panels.row + panel * panels.panel, D, L)
+                store_heads(out, index(nodes, i) * channels * H + panel * (L // H), channels, row, H)
         block = next_block(counters)
     return wait_for_all(counters, side.blocks)

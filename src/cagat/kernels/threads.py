@@ -97,10 +97,10 @@ class _Task:
 class _Invitation:
     """A call of a C function that other threads call, too."""
 
-    def __init__(self, function: "CFunction", argument: int, keep: Any) -> None:
+    def __init__(self, function: "CFunction", argument: int, alive: Any) -> None:
         self._function = function
         self._argument = argument
-        self._keep = keep
+        self._alive = alive
 
     def take_part(self) -> None:
         """Help, if there is still something to do."""
@@ -148,7 +148,7 @@ class RowThreads:
         task.take_part()
         task.wait()
 
-    def together(self, function: "CFunction", argument: int, threads: int, keep: Any) -> None:
+    def together(self, function: "CFunction", argument: int, threads: int, alive: Any) -> None:
         """Call ``function(argument)`` on several threads at once, which share out the work among themselves.
 
         They are torch's threads where these can be had (:func:`torch_threads`), else ours. The function
@@ -159,7 +159,7 @@ class RowThreads:
             function: A compiled function.
             argument: The address that it takes.
             threads: How many threads may call it.
-            keep: What must live until the last of them is back.
+            alive: What must live until the last of them is back.
         """
         if threads > 1:
             run_on_torch = torch_threads()
@@ -168,7 +168,7 @@ class RowThreads:
                 return
             tasks = self._queue_with_workers(threads - 1)
             for _ in range(threads - 1):
-                tasks.put(_Invitation(function, argument, keep))
+                tasks.put(_Invitation(function, argument, alive))
         function(argument)
 
     def _queue_with_workers(self, wanted: int) -> "SimpleQueue[_Task | _Invitation]":
@@ -194,9 +194,9 @@ def number_of_blocks(rowptr: NDArray[Any], width: int, threads: int, smallest: i
     return max(1, min(threads * _BLOCKS_PER_THREAD, work // smallest, num_rows))
 
 
-def balanced_bounds(rowptr: NDArray[Any], parts: int) -> list[int]:
+def balanced_bounds(rowptr: NDArray[Any], blocks: int) -> list[int]:
     """The first rows of so many blocks with about as many entries each, and the end of the last."""
-    targets = np.arange(1, parts) * (int(rowptr[-1]) / parts)
+    targets = np.arange(1, blocks) * (int(rowptr[-1]) / blocks)
     return [0, *np.searchsorted(rowptr, targets).tolist(), len(rowptr) - 1]
 
 

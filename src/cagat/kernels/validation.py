@@ -1,10 +1,12 @@
 """What edges, weights and the operands of products must be: public functions check it once, inner calls do not."""
 
+from collections.abc import Collection
 from numbers import Integral
 
 import torch
 from torch import Tensor
 
+from cagat.errors import wrong_value
 from cagat.kernels.csr_pattern import CSRPattern
 from cagat.memory import require_memory
 
@@ -86,6 +88,28 @@ def checked_weight(edge_weight: Tensor, edges: Tensor) -> Tensor:
     return weight
 
 
+def check_adjacency(adjacency: Tensor, num_nodes: int) -> None:
+    """Raise unless a sparse matrix is the adjacency between so many nodes."""
+    if tuple(adjacency.shape[:2]) != (num_nodes, num_nodes):
+        raise ValueError(
+            f"the sparse adjacency matrix has shape {tuple(adjacency.shape)}, but there are {num_nodes} nodes"
+        )
+    if adjacency.requires_grad:
+        raise ValueError("the values of a sparse adjacency matrix get no gradient; pass edge_index.detach()")
+    dimensions = adjacency.dim() - adjacency.dense_dim()
+    if dimensions != 2:
+        raise ValueError(
+            f"the sparse adjacency matrix must be sparse in rows and columns, and in nothing else, but is so in "
+            f"{dimensions} dimensions of shape {tuple(adjacency.shape)}; pass edge_index.to_dense().to_sparse(2)"
+        )
+
+
+def require_choice(name: str, value: str, choices: Collection[str]) -> None:
+    """Raise unless the value is one of the choices."""
+    if value not in choices:
+        raise ValueError(wrong_value(name, f"one of {', '.join(choices)}", value))
+
+
 def check_operands(product: str, pattern: CSRPattern, **operands: tuple[Tensor, int | None, int]) -> None:
     """Raise unless the operands of a product fit each other and the pattern: compiled loops would read other memory.
 
@@ -93,13 +117,14 @@ def check_operands(product: str, pattern: CSRPattern, **operands: tuple[Tensor, 
         product: The product's name.
         pattern: The pattern.
         **operands: Each tensor with the number of dimensions (``None`` for any) and of rows that it must have. Those
-            with fixed dimensions must have equally many heads, which are the second dimension.
+            with fixed dimensions must have equally many heads, which are the second dimension, and of those with three
+            also equally many channels.
     """
     dtypes = {name: operand[0].dtype for name, operand in operands.items()}
     if len(set(dtypes.values())) > 1 or not next(iter(dtypes.values())).is_floating_point:
         told = ", ".join(f"{name} {dtype}" for name, dtype in dtypes.items())
         raise TypeError(f"{product}: all inputs must have one floating-point dtype, got {told}; convert with .to()")
-    heads = None
+    sizes: tuple[int, ...] = ()
     for name, (tensor, dim, rows) in operands.items():
         if tensor.device != pattern.col.device:
             raise ValueError(
@@ -109,7 +134,9 @@ def check_operands(product: str, pattern: CSRPattern, **operands: tuple[Tensor, 
             raise ValueError(f"{product}: {name} must have {dim} dimensions, got shape {tuple(tensor.shape)}")
         if tensor.size(0) != rows:
             raise ValueError(f"{product}: {name} has {tensor.size(0)} rows where the pattern asks for {rows}")
-        if dim is not None:
-            heads = tensor.size(1) if heads is None else heads
-            if tensor.size(1) != heads:
-                raise ValueError(f"{product}: {name} has {tensor.size(1)} heads where the others have {heads}")
+        if dim is None:
+            continue
+        for what, size, before in zip(("heads", "channels"), tensor.shape[1:], sizes, strict=False):
+            if size != before:
+                raise ValueError(f"{product}: {name} has {size} {what} where the others have {before}")
+        sizes = max(sizes, tuple(tensor.shape[1:]), key=len)

@@ -61,7 +61,7 @@ def _slope(seen: Sequence[Seen]) -> tuple[float, float] | None:
     """What twice as many labels gain, and half of the 95 % interval of that."""
     if len(seen) < FEWEST_ESTIMATES:
         return None
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     nodes = np.concatenate([one.nodes for one in seen])
     right = np.concatenate([one.right for one in seen]).astype(np.float64)
@@ -82,5 +82,5 @@ def _slope(seen: Sequence[Seen]) -> tuple[float, float] | None:
         sums = np.bincount(groups, scores)
         many = again if groups is node else len(seen)
         variances.append(many / (many - 1) * float(sums @ sums) / spread**2)
-    quantile = float(t.ppf(0.975, len(seen) - 1))
+    quantile = float(stdtrit(len(seen) - 1, 0.975))
     return share, quantile * math.sqrt(max(variances))

@@ -49,8 +49,8 @@ class NodeColumns:
             more = f" and {len(names) - MOST_FEATURES} more" * (len(names) > MOST_FEATURES)
             what = f"features that are {values[0]:g}"
             return [{"name": what, "value": shown(", ".join(names[:MOST_FEATURES]) + more)}]
-        largest = sorted(range(len(values)), key=lambda place: -abs(values[place]))[:MOST_FEATURES]
-        return [{"name": names[place], "value": f"{values[place]:.4g}"} for place in largest]
+        largest = sorted(range(len(values)), key=lambda index: -abs(values[index]))[:MOST_FEATURES]
+        return [{"name": names[index], "value": f"{values[index]:.4g}"} for index in largest]
 
 
 def shown(cell: Any) -> str:

@@ -51,16 +51,16 @@ def open_graph(
     config = TrainConfig.from_values({"dataset": graph, "protocol": "all", "data_dir": data_dir, **reading})
     loaded = load_graph(graph, data_dir, config)
     folder = Path(graph) if not is_name(graph) and Path(graph).is_dir() else None
-    place = default_place(graph, folder, has_labels=bool(loaded.class_names)) if labels is None else labels
+    path = default_place(graph, folder, has_labels=bool(loaded.class_names)) if labels is None else labels
     names, known = loaded.node_names, list(loaded.class_names)
     given = {}
     if not is_name(graph):
         given = {names[node]: known[loaded.y[node]] for node in (loaded.y >= 0).nonzero().flatten().tolist()}
-    store = LabelStore(place, given, [*classes, *(known if not classes else ())], names)
+    store = LabelStore(path, given, [*classes, *(known if not classes else ())], names)
     try:
-        trains = folder is not None and place.resolve() == (folder / FILE).resolve()
-        command = same_command(graph, place, reading, trains=trains)
-        return Opened(loaded, store, config, NodeColumns(loaded, folder), place.parent, command)
+        trains = folder is not None and path.resolve() == (folder / FILE).resolve()
+        command = same_command(graph, path, reading, trains=trains)
+        return Opened(loaded, store, config, NodeColumns(loaded, folder), path.parent, command)
     except BaseException:
         store.close()
         raise

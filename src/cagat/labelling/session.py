@@ -217,9 +217,9 @@ class Session:
             return []
         starts, others = list[int](), list[int]()
         for node, name in enumerate(self.names):
-            place = name.casefold().find(wanted)
-            if place >= 0:
-                (others if place else starts).append(node)
+            position = name.casefold().find(wanted)
+            if position >= 0:
+                (others if position else starts).append(node)
             if len(starts) >= MOST_FOUND:
                 break
         found = sorted(starts, key=lambda node: (len(self.names[node]), node)) + others
@@ -229,11 +229,11 @@ class Session:
         """The nodes in the plane, what the model takes them for and how sure it is; labels count as sure."""
         with self._lock:
             found, labels, nodes = self.background.fitted, self.labels, self._on_map
-            number = {name: place for place, name in enumerate(self.store.classes)}
+            number = {name: index for index, name in enumerate(self.store.classes)}
             predicted, sure = np.full(len(self.names), -1), np.zeros(len(self.names))
             if found is not None:
-                places = np.array([number.get(name, -1) for name in found.classes])
-                predicted = places[found.probabilities.argmax(axis=1)]
+                class_of = np.array([number.get(name, -1) for name in found.classes])
+                predicted = class_of[found.probabilities.argmax(axis=1)]
                 sure = found.probabilities.max(axis=1)
             is_labelled = np.zeros(len(self.names), dtype=bool)
             for node, label in labels.items():

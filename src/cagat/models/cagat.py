@@ -33,6 +33,8 @@ class CaGAT(NodeClassifier):
         attention_dropout: Dropout on the attention in training. (default: ``0.6``)
         propagation: An extension of ours: whether ``"all"`` layers aggregate over the graph, or only the ``"last"``
             one, with ``lam=0`` in all before it: first predict, then propagate, as APPNP does. (default: ``"all"``)
+        attention_weight_decay: The weight decay of the vectors that attention is made with, if it has one of its own.
+            (default: ``None``)
         **kwargs: Arguments of :class:`~cagat.CaGATConv`: ``K``, ``T``, ``alpha``, ``lam``, ``xi``, ``support``, and so
             on.
     """
@@ -40,8 +42,8 @@ class CaGAT(NodeClassifier):
     convs: Sequence[CaGATConv]
     takes_sparse = True
     hyperparameters = arguments(
-        "heads", "dropout", "attention_dropout", "propagation", "alpha", "lam", "xi", "support", "affinity",
-        "feedback", "normalization", "learn_coefficients",
+        "heads", "dropout", "attention_dropout", "attention_weight_decay", "propagation", "alpha", "lam", "xi",
+        "support", "affinity", "feedback", "normalization", "learn_coefficients",
         hidden="hidden_channels", layers="num_layers", rounds="K", steps="T",
     )  # fmt: skip
 
@@ -56,13 +58,14 @@ class CaGAT(NodeClassifier):
         dropout: float = 0.6,
         attention_dropout: float = 0.6,
         propagation: Literal["all", "last"] = "all",
+        attention_weight_decay: float | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__()
         require_sizes(num_layers=num_layers, hidden_channels=hidden_channels)
         require_within("dropout", dropout, 0, 1)
         require_choice("propagation", propagation, ("all", "last"))
-        self.dropout = dropout
+        self.dropout, self.attention_weight_decay = dropout, attention_weight_decay
         sizes = [in_channels] + [hidden_channels * heads] * (num_layers - 1)
         own = kwargs if propagation == "all" else kwargs | {"lam": 0.0}
         hidden = [CaGATConv(size, hidden_channels, heads, dropout=attention_dropout, **own) for size in sizes[:-1]]
@@ -92,8 +95,10 @@ class CaGAT(NodeClassifier):
         total = sum(hop for _, hop in known)
         # The first layer that aggregates divides by the degrees of the farthest nodes that it reaches, as the transpose
         # of Abar does, and degrees depend on one hop more. On the edges, for a walk, and where features that are fed
-        # back look one hop further, they are degrees of nearer nodes.
+        # back look one hop further, they are degrees of nearer nodes, unless G is divided by degrees, too.
         first = next((conv for conv, hop in known if hop > 0), None)
+        if first is not None and first.normalization == "gcn":
+            return total + 1
         if first is None or first.support == "edges" or first.feedback or first.normalization == "walk":
             return total
         return total + (first.K * first.T > 0 and not is_zero(first.coefficients().alpha))

@@ -27,11 +27,15 @@ class GAT(NodeClassifier):
         dropout: Dropout on the input of each layer in training. (default: ``0.6``)
         attention_dropout: Dropout on the attention in training. (default: ``0.6``)
         decay_biases: Whether biases decay, as in the authors' code, or only weights. (default: ``True``)
+        attention_weight_decay: The weight decay of the vectors that attention is made with, if it has one of its own.
+            (default: ``None``)
     """
 
     takes_sparse = True
     takes_weights = False
-    hyperparameters = arguments("heads", "dropout", "attention_dropout", "decay_biases", hidden="hidden_channels")
+    hyperparameters = arguments(
+        "heads", "dropout", "attention_dropout", "decay_biases", "attention_weight_decay", hidden="hidden_channels"
+    )
 
     def __init__(
         self,
@@ -42,12 +46,13 @@ class GAT(NodeClassifier):
         dropout: float = 0.6,
         attention_dropout: float = 0.6,
         decay_biases: bool = True,
+        attention_weight_decay: float | None = None,
     ) -> None:
         in_channels = checked_input_size("in_channels", in_channels)
         require_sizes(hidden_channels=hidden_channels, out_channels=out_channels, heads=heads)
         super().__init__()
         self.dropout = dropout
-        self.decay_biases = decay_biases
+        self.decay_biases, self.attention_weight_decay = decay_biases, attention_weight_decay
         self.conv1 = self.layer(in_channels, hidden_channels, heads, dropout=attention_dropout)
         self.conv2 = self.layer(hidden_channels * heads, out_channels, concat=False, dropout=attention_dropout)
 

@@ -6,7 +6,7 @@ whose features are used while they are in the first cache and never written, and
 known. The gradient at the output of the encoder is an outer product, and behind the activation all that it needs to
 know of a feature is whether it is positive: a bit. What is gathered for the gradient then fits in the second cache.
 
-The compiled loops know memory by addresses and work on rows in parts of :data:`LANES` channels
+The compiled loops know memory by addresses and work on rows in panels of :data:`LANES` channels
 (:mod:`cagat.kernels.simd`). A loop is given a range of blocks of rows, or of rows, and writes nothing of others.
 """
 
@@ -42,7 +42,7 @@ from cagat.kernels.simd import (
 from cagat.kernels.threads import kernel_threads, row_threads
 
 LANES = 64
-"""Rows are worked on in parts of so many channels, of which there must be a multiple."""
+"""Rows are worked on in panels of so many channels, of which there must be a multiple."""
 
 BLOCK = 256
 """Sums over rows are made of those over blocks of so many, so that their bits do not depend on the threads."""
@@ -189,42 +189,42 @@ def _verdict(score: float, is_real: bool, D: Any) -> tuple[float, float]:  # pra
 
 
 @inlined
-def _encode_part(a: Any, i: int, part: int, row: int, signs: int, D: Any) -> Any:
-    """A part of the row i of ``A Z + b``, written down with its signs."""
-    h = load(a.bias, part, D, LANES)
+def _encode_panel(a: Any, i: int, panel: int, row: int, signs: int, D: Any) -> Any:
+    """A panel of the row i of ``A Z + b``, written down with its signs."""
+    h = load(a.bias, panel, D, LANES)
     for e in range(index(a.rowptr, i), index(a.rowptr, i + 1)):
-        prefetch(a.z, index(a.col, min(e + FAR, a.last)) * a.width + part, D, LANES, FAR)
-        z = load(a.z, index(a.col, e) * a.width + part, D, LANES)
+        prefetch(a.z, index(a.col, min(e + FAR, a.last)) * a.width + panel, D, LANES, FAR)
+        z = load(a.z, index(a.col, e) * a.width + panel, D, LANES)
         h = multiply_add(tile(load(a.value, e, D, 1), LANES), z, h)
-    store(row, part, h)
-    _store_signs(signs, i * a.width + part, h)
+    store(row, panel, h)
+    _store_signs(signs, i * a.width + panel, h)
     return h
 
 
 @inlined
-def _add_to(sums: int, place: int, lanes: Any, D: Any) -> None:
-    store(sums, place, load(sums, place, D, LANES) + lanes)
+def _add_to(sums: int, offset: int, lanes: Any, D: Any) -> None:
+    store(sums, offset, load(sums, offset, D, LANES) + lanes)
 
 
 @inlined
 def _add_row(sums: int, row: int, gate: Any, width: int, D: Any) -> None:
     """Add a row, times a number, to the sums of what is positive and of what is not, and the number where it is."""
     nothing = zeros(D, LANES)
-    for part in range(0, width, LANES):
-        h = load(row, part, D, LANES)
+    for panel in range(0, width, LANES):
+        h = load(row, panel, D, LANES)
         # NaN is not positive, and must not get lost.
         above = select(0, nothing, h, h, nothing)
-        _add_to(sums, part, gate * above, D)
-        _add_to(sums, width + part, gate * (h - above), D)
-        _add_to(sums, 2 * width + part, select(0, nothing, h, gate, nothing), D)
+        _add_to(sums, panel, gate * above, D)
+        _add_to(sums, width + panel, gate * (h - above), D)
+        _add_to(sums, 2 * width + panel, select(0, nothing, h, gate, nothing), D)
 
 
 @inlined
 def _cleared(sums: int, block: int, width: int, size: int, D: Any) -> int:
     """Where the sums of a block are, set to zero."""
     mine = sums + 3 * block * width * size
-    for part in range(0, 3 * width, LANES):
-        store(mine, part, zeros(D, LANES))
+    for panel in range(0, 3 * width, LANES):
+        store(mine, panel, zeros(D, LANES))
     return mine
 
 
@@ -237,8 +237,8 @@ def _encode(a: Any, hidden: int, signs: int, sums: int, n: int, D: Any, start: i
         mine = _cleared(sums, block, a.width, size, D)
         for i in range(block * BLOCK, min(n, (block + 1) * BLOCK)):
             row = hidden + i * a.width * size
-            for part in range(0, a.width, LANES):
-                _encode_part(a, i, part, row, signs, D)
+            for panel in range(0, a.width, LANES):
+                _encode_panel(a, i, panel, row, signs, D)
             _add_row(mine, row, one, a.width, D)
 
 
@@ -269,9 +269,9 @@ def _judge(
         for i in range(block * BLOCK, min(n, (block + 1) * BLOCK)):
             row = hidden + i * a.width * size if is_real else np.int64(kept.ctypes.data)
             total = zeros(D, LANES)
-            for part in range(0, a.width, LANES):
-                h = load(row, part, D, LANES) if is_real else _encode_part(a, i, part, row, signs, D)
-                total = multiply_add(load(v, part, D, LANES), select(0, nothing, h, h, tilt * h), total)
+            for panel in range(0, a.width, LANES):
+                h = load(row, panel, D, LANES) if is_real else _encode_panel(a, i, panel, row, signs, D)
+                total = multiply_add(load(v, panel, D, LANES), select(0, nothing, h, h, tilt * h), total)
             store(np.int64(score.ctypes.data), 0, fold(total, 1))
             losses[i], slant = _verdict(score[0], is_real, D)
             gates[i] = slant / D(n)
@@ -322,16 +322,16 @@ def _hand_down(
             ends[0] += factors[at]
         ends[0] *= slope[0]
         ends[1] *= slope[0]
-        for part in range(0, width, LANES):
+        for panel in range(0, width, LANES):
             times_v, times_shared = zeros(D, LANES), zeros(D, LANES)
             for e in range(first, last):
-                bits = index(col, e) * width + part
+                bits = index(col, e) * width + panel
                 times_v += _where_positive(signs, bits, tile(load(factor, e - first, D, 1), LANES))
                 times_shared += _where_positive(signs, bits, tile(load(factor, longest + e - first, D, 1), LANES))
             for e in range(first_shuffled, last_shuffled):
                 at = tile(load(factor, 2 * longest + e - first_shuffled, D, 1), LANES)
-                times_v += _where_positive(signs_shuffled, index(col, e) * width + part, at)
+                times_v += _where_positive(signs_shuffled, index(col, e) * width + panel, at)
             at_v = multiply_add(rest, times_v, tile(load(end, 0, D, 1), LANES))
             at_shared = multiply_add(rest, times_shared, tile(load(end, 1, D, 1), LANES))
-            row = multiply_add(load(shared, part, D, LANES), at_shared, load(v, part, D, LANES) * at_v)
-            store(out, k * width + part, row)
+            row = multiply_add(load(shared, panel, D, LANES), at_shared, load(v, panel, D, LANES) * at_v)
+            store(out, k * width + panel, row)

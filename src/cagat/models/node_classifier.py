@@ -61,6 +61,9 @@ class NodeClassifier(torch.nn.Module):
     labels_at_the_end: ClassVar[bool] = False
     """Whether the logits mean nothing before :meth:`solve`, so that there is nothing to validate in an epoch."""
 
+    attention_weight_decay: float | None = None
+    """The weight decay of the vectors that attention is made with, if it has one of its own."""
+
     closed_form: ClassVar[bool] = False
     """Whether the model is fitted by :meth:`solve` alone, without epochs."""
 
@@ -86,9 +89,11 @@ class NodeClassifier(torch.nn.Module):
 
     def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
         """What Adam optimises, and with which weight decay."""
-        decaying = list(self.decaying())
-        rest = [parameter for parameter in self.parameters() if parameter not in set(decaying)]
-        groups = [(decaying, weight_decay), (rest, 0.0)]
+        own, named = self.attention_weight_decay, self.named_parameters()
+        attention = [] if own is None else [one for name, one in named if name.rpartition(".")[2].startswith("att")]
+        decaying = [parameter for parameter in self.decaying() if parameter not in set(attention)]
+        rest = [parameter for parameter in self.parameters() if parameter not in {*decaying, *attention}]
+        groups = [(decaying, weight_decay), (rest, 0.0), (attention, own)]
         return [{"params": parameters, "weight_decay": decay} for parameters, decay in groups if parameters]
 
     @property

@@ -161,8 +161,9 @@ class CaGATConv(ExplainedMessages):
         normalization: ``"row"`` is the paper's :math:`D^{-1} A`. ``"sym"``, an extension of ours, is
             :math:`D^{-1/2} A D^{-1/2}`, which does not favour hubs. ``"walk"``, another one, is
             :math:`D^{-1} A` on both sides, :math:`S \leftarrow \alpha \bar{A} S \bar{A} + \dots`: both ends of an edge
-            walk at random, and rows of :math:`S` keep summing to 1 if ``xi=0``; not with ``support="edges"``.
-            (default: ``"row"``)
+            walk at random, and rows of :math:`S` keep summing to 1 if ``xi=0``; not with ``support="edges"``. ``"gcn"``
+            is ``"sym"`` and scales :math:`G_{ij}` by :math:`\sqrt{D_{ii} / D_{jj}}`, so that equal attention to all
+            neighbours is GCN's matrix. (default: ``"row"``)
         learn_coefficients: An extension of ours: whether ``alpha``, ``lam`` and ``xi`` are learnt for each head,
             starting at the values given and kept within their ranges. One that is given at an end of its range
             (``alpha=0``, ``lam=1``, ``xi=0``, ...) is thereby switched off or fully on, and stays so. Weight decay
@@ -200,7 +201,7 @@ class CaGATConv(ExplainedMessages):
         support: Literal["full", "edges"] = "full",
         affinity: Literal["edges", "full"] = "edges",
         feedback: bool = False,
-        normalization: Literal["row", "sym", "walk"] = "row",
+        normalization: Literal["row", "sym", "walk", "gcn"] = "row",
         learn_coefficients: bool = False,
         **kwargs: Any,
     ) -> None:
@@ -373,14 +374,13 @@ class CaGATConv(ExplainedMessages):
                 normalization=self.normalization,
                 dtype=self.att_src.dtype,
             )
-        if graph.num_nodes != x.shape[0]:
-            raise ValueError(f"the graph has {graph.num_nodes} nodes, but x has {x.shape[0]} rows")
+        validation.require_all_nodes(x, graph)
         # Under autocast Z may be of lower precision; the diffusion is not worth less than the attention.
         Z = apply_linear(self.lin, x).view(-1, self.heads, self.out_channels).to(self.att_src.dtype)
         return x, graph, edge_attr if has_features else None, Z
 
     def _attend(self, Z: Tensor, graph: CSRGraph, edge_attr: Tensor | None) -> Tensor:
-        """GAT's attention G at the entries of the graph, Eq. (1)-(2)."""
+        """GAT's attention G at the entries of the graph, Eq. (1)-(2), scaled if the normalisation is GCN's."""
         # One dense product, with zeros where a head would meet another head's weights, is faster than sums of products.
         apart = torch.eye(self.heads, dtype=Z.dtype, device=Z.device)[:, None, :]
         weights = [(att[0, :, :, None] * apart).flatten(0, 1) for att in (self.att_dst, self.att_src)]
@@ -392,7 +392,8 @@ class CaGATConv(ExplainedMessages):
             validation.require_fitting("edge_attr", edge_attr, self.lin_edge.weight, "edge_dim")
             transformed = self.lin_edge(edge_attr).view(-1, self.heads, self.out_channels)
             edge = graph.merge((transformed * self.att_edge).sum(dim=-1))
-        return edge_softmax(graph.pattern, dst, graph.gather_halo(src), edge, self.negative_slope)
+        G = edge_softmax(graph.pattern, dst, graph.gather_halo(src), edge, self.negative_slope)
+        return G * graph.attention_scale(G.dtype)[:, None] if self.normalization == "gcn" else G
 
     def __repr__(self) -> str:
         usual = vars(Diffusion(self.K, self.T)) | {"learn_coefficients": False}
@@ -412,4 +413,4 @@ def _edge_attention(S: AttentionOperator, graph: CSRGraph, edge_index: Adjacency
         adjacency = torch.sparse_csr_tensor(pattern.rowptr.long(), pattern.col.long(), values.detach(), size)
         return adjacency, values
     # A copy, since the graph is kept for later calls.
-    return graph.edge_index.clone(), values[graph.entry]
+    return graph.edge_index.clone(), values[graph.entry.long()]

@@ -8,6 +8,7 @@ from torch_geometric.nn import GATConv, MessagePassing
 from torch_geometric.utils import add_self_loops
 
 from cagat.kernels import CSRGraph
+from cagat.nn.validation import check_edge_features
 
 
 class ExplainedMessages(GATConv):  # type: ignore[misc]
@@ -32,9 +33,10 @@ class ExplainedMessages(GATConv):  # type: ignore[misc]
 
     def explained_change(self, attention: Tensor, V: Tensor, graph: CSRGraph) -> Tensor:
         """What the explainers change of ``S V``, given S at the entries of the graph."""
-        alpha = attention[graph.entry]
+        entry = graph.entry.long()
+        alpha = attention[entry]
         # An edge that was given several times is one entry of S, of which each copy carries its share.
-        share = 1 / torch.bincount(graph.entry)[graph.entry].to(V.dtype)
+        share = 1 / torch.bincount(entry)[entry].to(V.dtype)
         source, target = graph.edge_index
         plain = torch.zeros_like(V).index_add(0, target, self.message(V[source], alpha, share))
         explained: Tensor = self.propagate(graph.edge_index, x=(V, V), alpha=alpha, share=share, size=None)
@@ -60,16 +62,9 @@ def edge_features_with_loops(graph: CSRGraph, edge_attr: Tensor, fill_value: flo
     """
     if edge_attr.dim() == 1:
         edge_attr = edge_attr[:, None]
-    if edge_attr.size(0) != graph.num_given:
-        raise ValueError(f"edge_attr has {edge_attr.size(0)} rows for {graph.num_given} edges")
+    check_edge_features(graph, edge_attr, fill_value)
     if not graph.has_added_loops:
         return edge_attr
-    width = edge_attr.size(1)
-    if isinstance(fill_value, Tensor):
-        ends = zip(reversed(fill_value.shape), (width, graph.num_nodes), strict=False)
-        if fill_value.dim() > 2 or any(size not in (1, wanted) for size, wanted in ends):
-            shape = tuple(fill_value.shape)
-            raise ValueError(f"fill_value has shape {shape}, but edges have {width} features; give it shape ({width},)")
     given, added = graph.edge_index[:, : graph.num_given], graph.edge_index[1, graph.num_given :]
     is_loop = given[0] == given[1]
     _, filled = add_self_loops(

@@ -10,9 +10,7 @@ from torch_geometric.utils import is_torch_sparse_tensor
 
 from cagat.kernels import CSRPattern, dropout, spmm_heads
 from cagat.kernels.graph_cache import TensorCache
-from cagat.kernels.validation import require_tensor
-
-NOT_BIPARTITE = "CaGAT diffuses attention from nodes to the same nodes, so bipartite graphs are not possible"
+from cagat.nn.validation import check_features
 
 _known = TensorCache()
 
@@ -43,23 +41,23 @@ class SparseFeatures:
     @classmethod
     def from_tensor(cls, x: Tensor) -> "SparseFeatures":
         """Prepare a torch sparse matrix of any layout; the second call with the same tensor costs nothing."""
-        if x.requires_grad:
-            raise ValueError("sparse features get no gradient; pass x.to_dense() to differentiate with respect to x")
+        check_features(x)
 
         def make() -> SparseFeatures:
-            if x.dim() != 2:
-                raise ValueError(f"sparse features must be a matrix, got shape {tuple(x.shape)}")
             # As with graphs: usable in training whoever made it first, and unchanged when the caller's tensor changes.
             with torch.inference_mode(False), torch.no_grad():
                 coo = x.clone().to_sparse(layout=torch.sparse_coo).coalesce()
-                if coo.sparse_dim() != 2:
-                    raise ValueError("features must be sparse in rows and columns; pass x.to_dense().to_sparse()")
                 row, col = coo.indices()
                 # A tensor of its own: torch.compile stumbles over a view of a sparse one.
                 return cls(CSRPattern.from_sorted(row, col, x.size(0), x.size(1)), coo.values().clone())
 
         features: SparseFeatures = _known.get((x,), (), make)
         return features
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of the features."""
+        return self.values.dtype
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -107,12 +105,10 @@ def as_features(x: Features) -> Features:
     """Check node features, and prepare them if they are sparse."""
     if isinstance(x, SparseFeatures):
         return x
-    if not isinstance(x, Tensor):
-        raise TypeError(f"x must be one tensor of node features, got {type(x).__name__}: {NOT_BIPARTITE}")
-    require_tensor("x", x)
-    if x.dim() != 2:
-        raise ValueError(f"x must have shape (number of nodes, number of features), got {tuple(x.shape)}")
-    return SparseFeatures.from_tensor(x) if is_torch_sparse_tensor(x) else x
+    if is_torch_sparse_tensor(x):
+        return SparseFeatures.from_tensor(x)
+    check_features(x)
+    return x
 
 
 def feature_dropout(x: Features, p: float, training: bool, global_rows: Tensor | None = None) -> Features:

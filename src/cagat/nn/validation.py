@@ -3,21 +3,27 @@
 import math
 import numbers
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.parameter import UninitializedParameter
+from torch_geometric.utils import is_torch_sparse_tensor
 
-from cagat.errors import NonFiniteError, nearest
+from cagat.errors import NO_LIMIT, NonFiniteError, expected_number, nearest, wrong_value
 from cagat.kernels import CSRGraph
+from cagat.kernels.validation import require_choice as require_choice
 from cagat.kernels.validation import require_dense, require_tensor
-from cagat.nn.sparse_features import NOT_BIPARTITE, Features, SparseFeatures
 from cagat.settings import SETTINGS
+
+if TYPE_CHECKING:
+    from cagat.nn.sparse_features import Features
 
 LARGEST = 1e30
 """Of numbers without a limit of their own: what is larger, or soon what is computed with it, float32 cannot hold."""
+
+NOT_BIPARTITE = "CaGAT diffuses attention from nodes to the same nodes, so bipartite graphs are not possible"
 
 # What the settings of a run call the layer's arguments that have another name here.
 _SETTING_OF = {"K": "rounds", "T": "steps"}
@@ -58,15 +64,13 @@ def require_switches(**switches: bool) -> None:
     """Raise unless each argument is true or false: to Python, any text but the empty one counts as true."""
     for name, value in switches.items():
         if not isinstance(value, (bool, np.bool_)):
-            raise TypeError(f"{name} must be True or False, got {value!r:.80}")
+            raise TypeError(wrong_value(name, "true or false", value))
 
 
-def require_integer(name: str, value: int, low: int, high: int = 2**31 - 1) -> None:
+def require_integer(name: str, value: int, low: int, high: int = NO_LIMIT) -> None:
     """Raise unless the value is an integer of the range."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < low:
-        raise ValueError(f"{name} must be an integer of at least {low}, got {_shown(value)}")
-    if value > high:
-        raise ValueError(f"{name} must be at most {high}, got {_shown(value)}")
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or not low <= value <= high:
+        raise ValueError(wrong_value(name, expected_number(int, low, high, value), value))
 
 
 def require_sizes(**sizes: int) -> None:
@@ -80,24 +84,17 @@ def checked_input_size(name: str, value: int) -> int:
     if not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be one number, got {value!r:.80}: {NOT_BIPARTITE}")
     if isinstance(value, bool) or (value < 1 and value != -1):
-        raise ValueError(f"{name} must be an integer of at least 1, or -1 to take it from x, got {_shown(value)}")
+        raise ValueError(wrong_value(name, "a whole number of at least 1, or -1 to take it from x", value))
     require_integer(name, value, -1)
     return int(value)  # PyG takes any other kind of integer for the sizes of two sets of nodes.
 
 
 def require_within(name: str, value: Any, low: float, high: float) -> None:
     """Raise unless the value is a number of the range, its ends included."""
-    if not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    number: Any = value
-    if not low <= number <= high:  # A comparison with NaN is false.
-        raise ValueError(f"{name} must be in [{low}, {high}], got {_shown(value)}")
-
-
-def require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Raise unless the value is one of the choices."""
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+    is_number = isinstance(value, numbers.Real)
+    if not is_number or not low <= value <= high:  # A comparison with NaN is false.
+        error = ValueError if is_number else TypeError
+        raise error(wrong_value(name, expected_number(float, low, high, value), value))
 
 
 def checked_fill_value(fill_value: Any) -> float | Tensor | str | None:
@@ -114,16 +111,24 @@ def checked_fill_value(fill_value: Any) -> float | Tensor | str | None:
     return cast("Tensor | str | None", fill_value)
 
 
-def _shown(value: Any) -> str:
-    """A value in a message, cut to a line; Python refuses to print numbers of very many digits."""
-    if isinstance(value, int) and abs(value) >= 2**100:
-        return f"a number of {value.bit_length()} bits"
-    return f"{value!r:.80}"
+def check_features(x: object) -> None:
+    """Raise unless node features are a matrix, dense or sparse, that holds data and asks for no gradient in vain."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"x must be one tensor of node features, got {type(x).__name__}: {NOT_BIPARTITE}")
+    require_tensor("x", x)
+    if x.dim() != 2:
+        raise ValueError(f"x must have shape (number of nodes, number of features), got {tuple(x.shape)}")
+    if not is_torch_sparse_tensor(x):
+        return
+    if x.requires_grad:
+        raise ValueError("sparse features get no gradient; pass x.to_dense() to differentiate with respect to x")
+    if x.dense_dim():
+        raise ValueError("features must be sparse in rows and columns; pass x.to_dense().to_sparse()")
 
 
-def require_fitting(name: str, features: Features, weight: Tensor, size_name: str) -> None:
+def require_fitting(name: str, features: "Features", weight: Tensor, size_name: str) -> None:
     """Raise unless features have the dtype and the width of the weights, whose width the argument ``size_name`` set."""
-    dtype = features.values.dtype if isinstance(features, SparseFeatures) else features.dtype
+    dtype = features.dtype
     # Autocast converts what a product takes, but no double precision.
     converted = torch.is_autocast_enabled(weight.device.type) and dtype.is_floating_point and dtype != torch.float64
     if dtype != weight.dtype and not converted:
@@ -155,6 +160,23 @@ def check_edges(edge_index: object, edge_attr: object, edge_dim: int | None) -> 
         raise ValueError("a prepared graph has its own weights; give edge_weight to CSRGraph.from_edge_index")
 
 
+def check_edge_features(graph: CSRGraph, edge_attr: Tensor, fill_value: object) -> None:
+    """Raise unless every given edge has features ``(edges, D)``, and those of added self-loops fit them."""
+    if edge_attr.size(0) != graph.num_given:
+        raise ValueError(f"edge_attr has {edge_attr.size(0)} rows for {graph.num_given} edges")
+    if graph.has_added_loops and isinstance(fill_value, Tensor):
+        width, shape = edge_attr.size(1), tuple(fill_value.shape)
+        ends = zip(reversed(shape), (width, graph.num_nodes), strict=False)
+        if len(shape) > 2 or any(size not in (1, wanted) for size, wanted in ends):
+            raise ValueError(f"fill_value has shape {shape}, but edges have {width} features; give it shape ({width},)")
+
+
+def require_all_nodes(x: "Features", graph: CSRGraph) -> None:
+    """Raise unless there are features of each node of the graph."""
+    if graph.num_nodes != x.shape[0]:
+        raise ValueError(f"the graph has {graph.num_nodes} nodes, but x has {x.shape[0]} rows")
+
+
 def require_square(size: object, num_nodes: int) -> None:
     """Raise unless PyG's ``size`` of a graph says what is known anyway."""
     if size is not None and (not isinstance(size, (tuple, list)) or tuple(size) != (num_nodes, num_nodes)):
@@ -182,7 +204,7 @@ def chosen_nodes(nodes: int | list[int] | Tensor, graph: CSRGraph) -> Tensor:
     return chosen
 
 
-def require_finite(result: Tensor, x: Features, edge_attr: Tensor | None, weights: Iterable[Tensor]) -> None:
+def require_finite(result: Tensor, x: "Features", edge_attr: Tensor | None, weights: Iterable[Tensor]) -> None:
     """Raise if a result is infinite or not a number and the features are to blame.
 
     One sum, which costs next to nothing, tells whether the reason must be looked for. Weights that are not finite are
@@ -195,7 +217,7 @@ def require_finite(result: Tensor, x: Features, edge_attr: Tensor | None, weight
         # As a number: torch's isfinite of one takes longer than the sum.
         if math.isfinite(result.sum().item()) or result.isfinite().all():
             return
-        values = x.values if isinstance(x, SparseFeatures) else x
+        values = x if isinstance(x, Tensor) else x.values
         for name, given in (("x", values), ("edge_attr", edge_attr)):
             wrong = 0 if given is None else int((~given.isfinite()).sum())
             if wrong:

@@ -16,6 +16,7 @@ from cagat.data.converters import sparse_tensor
 from cagat.distributed import Halo, PartedGraph, World
 from cagat.errors import ConfigError
 from cagat.kernels import CSRPattern
+from cagat.kernels.csr_graph import MATRIX_OF
 from cagat.nn import SparseFeatures
 from cagat.parts.part_files import Arrays, Manifest, read_manifest, read_part
 
@@ -52,8 +53,8 @@ class OpenedParts:
         if "names" not in self.arrays:
             return list(map(str, self.arrays["nodes"][start:stop].tolist()))
         text, ends = self.arrays["names"], self.arrays["name_ends"]
-        places = [int(ends[start - 1]) if start else 0, *ends[start:stop].tolist()]
-        return [text[begin:end].tobytes().decode() for begin, end in pairwise(places)]
+        offsets = [int(ends[start - 1]) if start else 0, *ends[start:stop].tolist()]
+        return [text[begin:end].tobytes().decode() for begin, end in pairwise(offsets)]
 
     def x(self) -> Tensor:
         """The features as they were given: dense, or a sparse CSR matrix."""
@@ -81,16 +82,14 @@ class OpenedParts:
         width, degree = self.num_nodes + len(self.arrays["halo"]), self.tensor("degree")
         pattern, values = self._rows("", width)
         pattern_t, values_t = (pattern, values) if not self.manifest.directed else self._rows("_t", width)
-        matrix = "row" if normalization == "walk" else normalization
+        matrix = MATRIX_OF[normalization]
         weights = _transition(pattern, values, degree, matrix).to(dtype)
         weights_t = _transition(pattern_t, values_t, degree, matrix, transpose=True).to(dtype)
         perm, perm_t = pattern.perm_t.long(), pattern_t.perm_t.long()
-        none = torch.empty(0, dtype=torch.long)
         return PartedGraph(
             pattern=pattern,
             adjacency=values,
-            edge_index=none.expand(2, 0),
-            entry=none,
+            entry=torch.empty(0, dtype=torch.long),
             num_given=0,
             has_added_loops=True,
             halo=self._halo(),
@@ -100,6 +99,7 @@ class OpenedParts:
             normalization=normalization,
             weights=(weights, weights[perm]),
             weights_t=(weights_t, weights_t[perm_t]),
+            row_sums=degree.double(),
         )
 
     def _rows(self, suffix: str, width: int) -> tuple[CSRPattern, Tensor]:

@@ -138,8 +138,8 @@ def read_manifest(directory: Path) -> Manifest:
         ) from error
     except (ValidationError, ValueError) as error:
         raise DamagedFileError(
-            f"{path}: is damaged, or from another version of cagat. Copy it again, or cut the graph again with: "
-            f"cagat data partition SOURCE {directory}"
+            f"{path}: is damaged, or from another version of cagat. Copy it again, or remove the directory and cut the "
+            f"graph again with: cagat data partition SOURCE {directory}"
         ) from error
     if manifest.format != FORMAT or len(manifest.bounds) != manifest.num_parts + 1:
         raise DamagedFileError(f"{path}: is from another version of cagat. Cut the graph again.")

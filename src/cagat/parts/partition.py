@@ -163,9 +163,10 @@ def partition(
             found = assigned(graph, parts, method)
             atomic_write(path, lambda stream: np.save(stream, found))
         numbering = Numbering(np.load(path), parts)
+        digests = read_manifest(out).parts if (out / GRAPH_FILE).exists() else [None] * parts
         infos = []
-        for number in range(parts):
-            info = _finished(out, number)
+        for number, expected in enumerate(digests):
+            info = _finished(out, number, expected, numbering.nodes_of(number))
             if info is None:
                 info = write_part(out, *part_of(graph, numbering, number))
             infos.append(info)
@@ -203,7 +204,7 @@ class Plan:
 def working_in(out: Path, plan: Plan) -> Iterator[Path]:
     """A directory for what is needed until all parts are done, and which a later call with the same plan finds."""
     work = out / ".work"
-    others = [] if not out.exists() else [path.name for path in out.iterdir() if not _is_ours(path.name)]
+    others = [path.name for path in out.iterdir() if not _is_ours(path.name)] if out.is_dir() else []
     if others:
         raise DatasetError(f"{out}: holds other files, such as {others[0]!r}. Choose another directory.")
     with directory_lock(out):
@@ -228,13 +229,17 @@ def _is_ours(name: str) -> bool:
     return name in (".work", ".lock", GRAPH_FILE) or name.startswith(("part-", ".part-", f".{GRAPH_FILE}"))
 
 
-def _finished(out: Path, number: int) -> PartInfo | None:
-    """A part that is there and whole; one that is damaged is removed."""
-    if not part_path(out, number).exists():
+def _finished(out: Path, number: int, expected: str | None, nodes: NDArray[np.int64]) -> PartInfo | None:
+    """A part that is there and whole; one that is damaged, or of another partition, is removed."""
+    path = part_path(out, number)
+    if not path.exists():
         return None
     try:
-        return read_part(out, number, None)[0]
+        info, arrays = read_part(out, number, expected)
+        if not np.array_equal(arrays.get("nodes", []), nodes):
+            raise DamagedFileError(f"{path}: is a part of another partition. ")
+        return info
     except DamagedFileError as error:
         _logger.warning("%s It is made anew.", str(error).partition(". ")[0] + ".")
-        shutil.rmtree(part_path(out, number))
+        shutil.rmtree(path)
         return None

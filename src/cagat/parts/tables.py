@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,14 +21,19 @@ from cagat.data.table_files import folder_files
 from cagat.data.tables import MISSING, SPLIT_CODES, sorted_names
 from cagat.data.validation import file_sha256
 from cagat.errors import DatasetError
-from cagat.files import atomic_write, disk_errors
+from cagat.files import atomic_write, disk_errors, size_of, take_room
+from cagat.memory import require_memory
 from cagat.parts.whole_graph import MatrixRows, WholeGraph
+
+_logger = logging.getLogger(__name__)
 
 _ROWS = 2**20
 _CSV_BYTES = 2**25
 _BUCKET_ENTRIES = 2**23
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _DONE = "rows.json"
+# Integers for each node that are in memory at once.
+_BYTES_PER_NODE = 80
 
 
 @dataclass(frozen=True)
@@ -119,6 +125,11 @@ class Tables:
         with disk_errors(work):
             if not (work / _DONE).exists():
                 nodes = self._count()
+                require_memory(
+                    _BYTES_PER_NODE * nodes,
+                    f"{self.folder}: a graph whose nodes are numbered up to {nodes - 1}",
+                    "Number nodes from 0 on, without gaps.",
+                )
                 self._write_features(work, nodes)
                 self._write_rows(work, nodes)
                 atomic_write(work / _DONE, json.dumps({"nodes": nodes}))
@@ -182,8 +193,8 @@ class Tables:
             if weight is not None:
                 block["there"][: len(source)], block["back"][len(source) :] = weight, weight
             block = _sorted(block)
-            places = np.searchsorted(block["key"], bounds * nodes)
-            for path, start, stop in zip(files, places[:-1], places[1:], strict=True):
+            bounds_in_block = np.searchsorted(block["key"], bounds * nodes)
+            for path, start, stop in zip(files, bounds_in_block[:-1], bounds_in_block[1:], strict=True):
                 if stop > start:
                     with path.open("ab") as stream:
                         stream.write(block[start:stop].tobytes())
@@ -217,19 +228,23 @@ class Tables:
         node, columns = self.features.columns.names[0], self.features.columns.values
         shape, seen = (nodes, len(columns)), np.zeros(nodes, dtype=bool)
         x = np.lib.format.open_memmap(work / "x.npy", mode="w+", dtype=np.float32, shape=shape)
+        with (work / "x.npy").open("r+b") as stream:
+            take_room(stream.fileno(), size_of(stream))
         for batch in self.features.blocks({node: pa.int64()} | dict.fromkeys(columns, pa.float32())):
             rows = self.features.nodes(batch, node)
             if seen[rows].any() or len(np.unique(rows)) < len(rows):
                 raise DatasetError(f"{self.features.path}: a node has more than one row. Keep one of each.")
             seen[rows] = True
-            for place, column in enumerate(columns):
+            for index, column in enumerate(columns):
                 values = batch.column(column).to_numpy(zero_copy_only=False)
                 if not np.isfinite(values).all():
                     raise DatasetError(
                         f"{self.features.path}, column {column!r}: cells are empty or infinite. Fill them."
                     )
-                x[rows, place] = values
+                x[rows, index] = values
         x.flush()
+        if not seen.all():
+            _logger.warning("%s: %d nodes without features.", self.folder.resolve().name, nodes - seen.sum())
 
     def _labels(self, nodes: int) -> tuple[NDArray[np.int64], NDArray[np.int8] | None, list[str]]:
         labels, codes = np.full(nodes, -1, dtype=np.int64), np.zeros(nodes, dtype=np.int8)
@@ -239,15 +254,15 @@ class Tables:
         number: dict[str, int] = {}
         for batch in self.labels.blocks({node: pa.int64(), label: pa.string()} | dict.fromkeys(split, pa.string())):
             rows = self.labels.nodes(batch, node)
-            for place, column in enumerate((label, *split)):
+            for index, column in enumerate((label, *split)):
                 texts = pc.utf8_trim_whitespace(batch.column(column)).dictionary_encode()
                 names = texts.dictionary.to_pylist()
-                if place == 0:
+                if index == 0:
                     of_name = [-1 if name in MISSING else number.setdefault(name, len(number)) for name in names]
                     into: Any = labels
                 else:
                     of_name, into = [_split_code(self.labels.path, name) for name in names], codes
-                missing = -1 if place == 0 else 0
+                missing = -1 if index == 0 else 0
                 indices = texts.indices.fill_null(len(names)).to_numpy(zero_copy_only=False)
                 into[rows] = np.array([*of_name, missing])[indices]
         class_names = sorted_names(list(number))

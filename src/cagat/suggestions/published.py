@@ -106,9 +106,9 @@ def grain(question: Question) -> list[Choice]:
             part = slice(start, start + 256)
             apart = np.sqrt(squared_distances(z[seen], z[free[some[part]]])) / largest
             found[part] = np.maximum(distance[:, None] - apart, 0).mean(axis=0)
-        for place, one in enumerate(some.tolist()):
+        for index, one in enumerate(some.tolist()):
             counts[one] = int((~reached[_reach(space, int(free[one]))]).sum())
-            found[place] += counts[one] / space.num_nodes
+            found[index] += counts[one] / space.num_nodes
         return found
 
     def choose(node: int) -> None:

@@ -85,8 +85,8 @@ def reliability(probabilities: Tensor, classes: Tensor) -> list[Bin]:
     """The bins that hold any node, by increasing confidence."""
     confidence, predicted = probabilities.double().max(dim=1)
     right = (predicted == classes).double()
-    place = (confidence * BINS).long().clamp(max=BINS - 1)
-    members = [place == number for number in range(BINS)]
+    bin_of = (confidence * BINS).long().clamp(max=BINS - 1)
+    members = [bin_of == number for number in range(BINS)]
     return [
         Bin(int(which.sum()), confidence[which].mean().item(), right[which].mean().item())
         for which in members

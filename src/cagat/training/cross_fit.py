@@ -49,9 +49,9 @@ class CrossFit(Trainer):
     def __init__(self, plan: EpochPlan, folds: Sequence[EpochPlan], options: FitOptions | None = None) -> None:
         super().__init__(plan, options)
         self.folds = [Trainer(fold, options) for fold in folds]
-        place = torch.empty(int(plan.inputs[0].shape[0]), dtype=torch.int64)
-        place[plan.train.nodes.cpu()] = torch.arange(plan.train.nodes.numel())
-        self._places = [place[fold.val.nodes.cpu()] for fold in folds]
+        position = torch.empty(int(plan.inputs[0].shape[0]), dtype=torch.int64)
+        position[plan.train.nodes.cpu()] = torch.arange(plan.train.nodes.numel())
+        self._positions = [position[fold.val.nodes.cpu()] for fold in folds]
         self._latest = self.out_of_fold = torch.empty(0)
 
     @property
@@ -82,8 +82,8 @@ class CrossFit(Trainer):
 
     def _gathered(self, logits: list[Tensor]) -> Tensor:
         gathered = torch.empty(self.plan.train.nodes.numel(), logits[0].size(1), dtype=logits[0].dtype)
-        for fold, places, found in zip(self.folds, self._places, logits, strict=True):
-            gathered[places] = found.detach()[fold.plan.val.nodes].cpu()
+        for fold, positions, found in zip(self.folds, self._positions, logits, strict=True):
+            gathered[positions] = found.detach()[fold.plan.val.nodes].cpu()
         return gathered
 
     def _keep_best(self) -> None:

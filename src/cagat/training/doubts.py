@@ -57,7 +57,7 @@ class OutOfFold:
             named = [name for name in table.column_names if name.startswith(_PREFIX)]
             shares = np.column_stack([table[name].to_numpy().astype(np.float64) for name in named])
             classes = [name.removeprefix(_PREFIX) for name in named]
-            number = {name: place for place, name in enumerate(classes)}
+            number = {name: index for index, name in enumerate(classes)}
             labels = np.array([number[unguarded(label)] for label in table["label"].to_pylist()], dtype=np.int64)
             nodes = [unguarded(node) for node in table["node"].to_pylist()]
         except (OSError, ValueError, KeyError, TypeError) as error:

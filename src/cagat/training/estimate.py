@@ -50,7 +50,7 @@ class Estimate(NamedTuple):
             accuracy=right.double().mean().item(),
             **dict(zip(("low", "high"), interval(int(right.sum()), len(classes)), strict=True)),
             balanced_accuracy=torch.stack(recalls).mean().item(),
-            majority_rate=(torch.bincount(classes).max() / len(classes)).item(),
+            majority_rate=int(torch.bincount(classes).max()) / len(classes),
             classes_predicted=len(torch.unique(predicted)),
         )
 

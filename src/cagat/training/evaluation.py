@@ -63,12 +63,12 @@ class Evaluation:
             probabilities: Of each class for all nodes.
             y: The class of each node.
             class_names: What the classes are called.
-            split: The parts.
+            split: The nodes of each subset.
             out_of_fold: Probabilities and classes of labelled nodes that were held out one fold after the other.
         """
         probabilities = probabilities.detach().cpu().double()
-        parts = {part: getattr(split, part) for part in SPLIT_NAMES if len(getattr(split, part))}
-        held_out = {part: (probabilities[nodes], y[nodes]) for part, nodes in parts.items()}
+        subsets = {name: getattr(split, name) for name in SPLIT_NAMES if len(getattr(split, name))}
+        held_out = {name: (probabilities[nodes], y[nodes]) for name, nodes in subsets.items()}
         if out_of_fold is not None:
             held_out[OUT_OF_FOLD] = out_of_fold
         hits = {part: int((shares.argmax(dim=1) == truth).sum()) for part, (shares, truth) in held_out.items()}

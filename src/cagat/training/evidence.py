@@ -72,17 +72,17 @@ def find_evidence(
         return None
     conv, features = model.convs[-1], model.layer_inputs(*inputs)[-1]
     predicted, labelled = (tensor.to(conv.att_src.device) for tensor in (predicted, labelled))
-    parts = conv.aggregation(features, *inputs[1:])
-    own = _against_mean(parts.own).mean(dim=1)
+    aggregation = conv.aggregation(features, *inputs[1:])
+    own = _against_mean(aggregation.own).mean(dim=1)
     if conv.res is not None:
         own = own + _against_mean(apply_linear(conv.res, as_features(features)))
     own = own.gather(1, predicted[:, None]).squeeze(1)
-    values = parts.lam[:, None] * _against_mean(parts.V) / conv.heads
-    if isinstance(parts.S, EdgeSupport):
-        return _on_edges(parts.S, values, own, predicted, labelled)
-    total = _sum_by_product(conv, parts, values, own, predicted)
+    values = aggregation.lam[:, None] * _against_mean(aggregation.V) / conv.heads
+    if isinstance(aggregation.S, EdgeSupport):
+        return _on_edges(aggregation.S, values, own, predicted, labelled)
+    total = _sum_by_product(conv, aggregation, values, own, predicted)
     columns = labelled if total is not None else torch.arange(len(own), device=own.device)
-    work = len(columns) * (3 * parts.S.num_steps + 1) * conv.heads * parts.S.graph.pattern.num_entries
+    work = len(columns) * (3 * aggregation.S.num_steps + 1) * conv.heads * aggregation.S.graph.pattern.num_entries
     if work > _MOST_WORK and not always:
         _logger.info(
             "The column `because` stays empty: it would take a product for each of %d nodes. To have it: cagat predict "
@@ -90,7 +90,7 @@ def find_evidence(
             len(columns),
         )
         return None
-    return _by_columns(parts, values, own, predicted, labelled, columns, total)
+    return _by_columns(aggregation, values, own, predicted, labelled, columns, total)
 
 
 def _against_mean(values: Tensor) -> Tensor:
@@ -98,7 +98,7 @@ def _against_mean(values: Tensor) -> Tensor:
 
 
 def _sum_by_product(
-    conv: CaGATConv, parts: Aggregation, values: Tensor, own: Tensor, predicted: Tensor
+    conv: CaGATConv, aggregation: Aggregation, values: Tensor, own: Tensor, predicted: Tensor
 ) -> Tensor | None:
     """All that speaks for each node's class, where one product gives it: S has no entry below 0, and it has one head.
 
@@ -106,12 +106,12 @@ def _sum_by_product(
     """
     if conv.heads > 1 or conv.feedback or conv.res is not None or not is_zero(conv.coefficients().xi):
         return None
-    through_S = parts.S.matmul(values.clamp(min=0))[:, 0].gather(1, predicted[:, None]).squeeze(1)
+    through_S = aggregation.S.matmul(values.clamp(min=0))[:, 0].gather(1, predicted[:, None]).squeeze(1)
     return through_S + own.clamp(min=0)
 
 
 def _by_columns(
-    parts: Aggregation,
+    aggregation: Aggregation,
     values: Tensor,
     own: Tensor,
     predicted: Tensor,
@@ -125,7 +125,7 @@ def _by_columns(
     is_labelled = torch.zeros(n, dtype=torch.bool, device=own.device).index_fill_(0, labelled, True)
     best = own.new_zeros(n, NAMED)
     nodes = torch.full((n, NAMED), -1, device=own.device)
-    for block, S in parts.S.columns(columns):
+    for block, S in aggregation.S.columns(columns):
         found = own.new_zeros(n, len(block))
         for head in range(S.size(1)):
             found.addcmul_(S[:, head], values[block, head].t()[predicted])
@@ -133,12 +133,12 @@ def _by_columns(
         if total is None:
             summed += found.clamp(min=0).sum(dim=1)
             found, block = found[:, is_labelled[block]], block[is_labelled[block]]
-        best, place = torch.cat([best, found], dim=1).topk(NAMED, dim=1)
-        # The places of the best so far come before those of the block.
+        best, index = torch.cat([best, found], dim=1).topk(NAMED, dim=1)
+        # The indices of the best so far come before those of the block.
         nodes = torch.where(
-            place < NAMED,
-            nodes.gather(1, place.clamp(max=NAMED - 1)),
-            torch.cat([block.new_full((NAMED,), -1), block])[place],
+            index < NAMED,
+            nodes.gather(1, index.clamp(max=NAMED - 1)),
+            torch.cat([block.new_full((NAMED,), -1), block])[index],
         )
     return _evidence(nodes, best, summed if total is None else total)
 
@@ -152,8 +152,8 @@ def _on_edges(S: EdgeSupport, values: Tensor, own: Tensor, predicted: Tensor, la
     assert isinstance(found, Tensor)
     everyone = torch.arange(n, device=own.device)
     keys = torch.cat([rows * n + sources, everyone * (n + 1)])
-    keys, place = torch.unique(keys, return_inverse=True)
-    found = own.new_zeros(len(keys)).index_add_(0, place, torch.cat([found, own]))
+    keys, index = torch.unique(keys, return_inverse=True)
+    found = own.new_zeros(len(keys)).index_add_(0, index, torch.cat([found, own]))
     rows, sources = keys // n, keys % n
     total = torch.zeros_like(own).index_add_(0, rows, found.clamp(min=0))
     is_labelled = torch.zeros(n, dtype=torch.bool, device=own.device).index_fill_(0, labelled, True)

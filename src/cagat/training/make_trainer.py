@@ -32,16 +32,18 @@ def make_trainer(config: TrainConfig, problem: Problem, device: torch.device, wo
     train, val = (problem.part(name).to(device) for name in ("train", "val"))
     options = config.fit_options()
     objective = Objective.of(options, problem.trained_on(), problem.num_nodes)
-    if config.objective == "consistent" and objective == Objective():
-        _logger.info("Most nodes have a label to train on, so that the objective is supervised.")
+    if config.objective == "consistent" and objective.samples == 1 and objective.consistency == 0:
+        _logger.info(
+            "Most nodes have a label to train on, so the model learns from labels alone (--objective supervised)."
+        )
     plan = choose_plan(config, model, inputs, train, val, world, objective)
     if problem.folds is None:
         return Trainer(plan, options)
     folds = []
     for number in range(FOLDS):
         is_held_out = (problem.folds == number).to(device)
-        parts = train.some(~is_held_out), train.some(is_held_out)._replace(class_weight=None)
-        folds.append(choose_plan(config, new_model(config, problem.graph, device), inputs, *parts, world, objective))
+        fold = train.some(~is_held_out), train.some(is_held_out)._replace(class_weight=None)
+        folds.append(choose_plan(config, new_model(config, problem.graph, device), inputs, *fold, world, objective))
     return CrossFit(plan, folds, options)
 
 

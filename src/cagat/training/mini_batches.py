@@ -69,8 +69,8 @@ class ClusterBatches(Batches):
         source, target = self._edge_index
         cluster = metis_parts(self._edge_index, self._num_nodes, clusters).to(source.device)
         nodes = torch.argsort(cluster)  # Within a cluster any order will do; PyG's ClusterData has this one.
-        place = torch.argsort(nodes)
-        edges = torch.argsort(place[source] * self._num_nodes + place[target], stable=True)
+        position = torch.argsort(nodes)
+        edges = torch.argsort(position[source] * self._num_nodes + position[target], stable=True)
         # The nodes of each cluster, and the edges that begin in it.
         self._nodes = torch.split(nodes, torch.bincount(cluster, minlength=clusters).tolist())
         self._edges = torch.split(edges, torch.bincount(cluster[source], minlength=clusters).tolist())

@@ -33,9 +33,10 @@ def with_features(graph: Data, names: list[str] | None, count: int) -> Data:
         return graph
     if given == names:
         return graph
-    place = {name: number for number, name in enumerate(names)}
-    unknown = [name for name in given if name not in place]
-    if len(unknown) == len(given):
+    numbers = {name: number for number, name in enumerate(names)}
+    unknown = [name for name in given if name not in numbers]
+    # New rows that join known nodes may have nothing but what is new; a graph of its own would be of another kind.
+    if len(unknown) == len(given) and "described" not in graph:
         raise DatasetError(
             f"{graph.name}: has none of the features that the model was trained with. It has {_shown(given)}; the "
             f"model knows {_shown(names)}. Name them alike."
@@ -43,8 +44,8 @@ def with_features(graph: Data, names: list[str] | None, count: int) -> Data:
     if unknown:
         what = f"{len(unknown)} of {len(given)} features are ignored, because the model was trained without them"
         _logger.warning("%s: %s: %s.", graph.name, what, _shown(unknown))
-    known = np.array([name in place for name in given])
-    columns = np.array([place[name] for name in given if name in place])
+    known = np.array([name in numbers for name in given])
+    columns = np.array([numbers[name] for name in given if name in numbers], dtype=np.int64)
     graph = graph.clone()
     graph.x = _like(graph.x, _matrix(graph.x) @ _selection(np.flatnonzero(known), columns, (len(given), count)))
     graph.feature_names = Names(names)
@@ -64,15 +65,15 @@ def joined_to_known(graph: Data, known: Data, *, structural: bool) -> Data:
         structural: Whether the features are those of :func:`~cagat.data.features.structural_features`; then a graph
             that holds all nodes of the known one is complete.
     """
-    place = {name: number for number, name in enumerate(known.node_names)}
-    shared = np.array([name in place for name in graph.node_names])
+    numbers = {name: number for number, name in enumerate(known.node_names)}
+    shared = np.array([name in numbers for name in graph.node_names])
     described = graph.described.numpy() if "described" in graph else np.ones(len(shared), dtype=bool)
-    if not shared.any() or not (shared.sum() < len(place) if structural else (shared & ~described).any()):
+    if not shared.any() or not (shared.sum() < len(numbers) if structural else (shared & ~described).any()):
         return graph
     # Where the nodes of the new graph are in the result.
-    at = np.array([place.setdefault(name, len(place)) for name in graph.node_names])
-    old, nodes = int(known.num_nodes), len(place)
-    _logger.info("%s: %d new nodes join the %d of the graph trained on.", graph.name, nodes - old, old)
+    at = np.array([numbers.setdefault(name, len(numbers)) for name in graph.node_names])
+    old, nodes = int(known.num_nodes), len(numbers)
+    _logger.info("%s: new nodes beside the %d of the graph trained on: %d.", graph.name, old, nodes - old)
     classes = {name: number for number, name in enumerate(known.class_names)}
     labels = np.array([*(classes.get(name, -1) for name in graph.class_names), -1])[graph.y.numpy()]
     y = np.append(known.y.numpy(), np.full(nodes - old, -1))
@@ -80,7 +81,7 @@ def joined_to_known(graph: Data, known: Data, *, structural: bool) -> Data:
     result = Data(
         **_edges_of_both(known, graph, at, nodes),
         y=torch.from_numpy(y),
-        node_names=list(place),
+        node_names=list(numbers),
         class_names=known.class_names,
         feature_names=known.feature_names,
         **{key: getattr(graph, key) for key in ("name", "source", "sha256", "directed")},
@@ -88,6 +89,9 @@ def joined_to_known(graph: Data, known: Data, *, structural: bool) -> Data:
     if structural:
         result.num_nodes = nodes
         return with_features(structural_features(result), list(known.feature_names), known.x.shape[1])
+    if lost := [name for name, known in zip(graph.node_names, shared | described, strict=True) if not known]:
+        what = "%s: nodes that have no row and are not in the graph trained on count as nodes without features: %s."
+        _logger.warning(what + " Add rows for them, or correct their names.", graph.name, _shown(lost))
     kept = np.setdiff1d(np.arange(old), at[described])
     new = np.flatnonzero(described)
     from_known = _selection(kept, kept, (nodes, old)) @ _matrix(known.x)
@@ -117,8 +121,8 @@ def _selection(rows: NDArray[np.int64], columns: NDArray[np.int64], shape: tuple
 def _matrix(x: Tensor) -> Any:
     if x.layout is torch.strided:
         return sparse.csr_matrix(x.numpy())
-    parts = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
-    return sparse.csr_matrix(parts, shape=tuple(x.shape))
+    arrays = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
+    return sparse.csr_matrix(arrays, shape=tuple(x.shape))
 
 
 def _like(x: Tensor, matrix: Any) -> Tensor:

@@ -32,6 +32,7 @@ class Objective:
         ramp: The epochs over which the weight rises to :math:`w`; :math:`r` is how far it has come.
         sharpening: The temperature :math:`\tau` of the target; 1 leaves it as it is.
         alignment: The power :math:`a`.
+        decay: What the weight decay is multiplied with.
     """
 
     samples: int = 1
@@ -39,18 +40,24 @@ class Objective:
     ramp: int = 0
     sharpening: float = 1.0
     alignment: float = 0.0
+    decay: float = 1.0
 
     @classmethod
     def of(cls, options: FitOptions, train: Labelled, nodes: int) -> "Objective":
         """The objective of a fit on a graph of so many nodes.
 
-        The number of labels may decide how strong the alignment is; and if most nodes have one, they are all that is
-        learnt from.
+        The fewer labels there are, the more agreement counts, and the stronger is the alignment: with many, the network
+        knows better than that all classes are of one size. If most nodes have a label, only labels are learnt from. And
+        many labels need less weight decay.
         """
+        labels = _labels_per_class(train)
+        decay = min(1.0, MANY / labels)
         if options.objective == "supervised" or 2 * train.nodes.numel() > nodes:
-            return cls()
-        alignment = default_alignment(train) if options.alignment is None else options.alignment
-        return cls(options.samples, options.consistency, options.ramp, options.sharpening, alignment)
+            return cls(decay=decay)
+        few = FEW / labels
+        alignment = min(LARGEST_ALIGNMENT, few) if options.alignment is None else options.alignment
+        weight = options.consistency * (1 + options.emphasis * min(1.0, few))
+        return cls(options.samples, weight, options.ramp, options.sharpening, alignment, decay)
 
     def predict(self, network: Callable[..., Tensor], inputs: tuple[Any, ...]) -> list[Tensor]:
         """The logits of all nodes, as often as the objective asks for."""
@@ -102,13 +109,17 @@ class Sampled(torch.nn.Module):
         return self.objective.predict(self.network, inputs)
 
 
-ALIGNMENT = (0.6, 2.0)
-"""The largest default power of the alignment, and what divided by the labels per class is the power."""
+FEW = 2.0
+"""Labels per class that are few: the more of them there are, the less agreement counts, and the less is aligned."""
+
+MANY = 20.0
+"""Labels per class that are many: with more of them the weight decay is smaller in proportion."""
+
+LARGEST_ALIGNMENT = 0.6
+"""The largest default power of the alignment, which is else :data:`FEW` over the labels per class."""
 
 
-def default_alignment(train: Labelled) -> float:
-    """Strong where labels are few: with many, the network knows better than that all classes are of one size."""
+def _labels_per_class(train: Labelled) -> float:
+    """Of the classes that have any."""
     counts = torch.bincount(train.classes)
-    labels = train.classes.numel() / max(1, int((counts > 0).sum()))
-    largest, times = ALIGNMENT
-    return min(largest, times / labels)
+    return max(1, train.classes.numel()) / max(1, int((counts > 0).sum()))

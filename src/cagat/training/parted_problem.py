@@ -1,6 +1,6 @@
 """A graph in parts as a problem: each process holds its nodes, their labels and nothing of the others."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -113,6 +113,11 @@ class PartedProblem(Problem):
     def sizes(self) -> dict[str, int]:
         """How many nodes each part of the split has in all processes."""
         return dict(zip(SPLIT_NAMES, self.counts.sum(dim=1).tolist(), strict=True))
+
+    @property
+    def part_counts(self) -> Sequence[Tensor]:
+        """How many nodes of each class each part of the split has in all processes."""
+        return list(self.counts)
 
     @property
     def label_counts(self) -> Tensor:

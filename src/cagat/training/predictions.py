@@ -38,7 +38,7 @@ class Predictions:
     nodes: list[str]
     classes: list[str]
     probabilities: Tensor
-    parts: list[str]
+    subsets: list[str]
     evidence: Evidence | None = None
 
     @classmethod
@@ -57,16 +57,16 @@ class Predictions:
             logits: The logits of all nodes.
             graph: Their graph.
             classes: What the classes are called.
-            split: The parts that nodes are in, if they are in any.
+            split: The subsets that nodes are in, if they are in any.
             temperature: What the logits are divided by, so that probabilities are as large as they are right.
             evidence: The labelled nodes that each prediction rests on, if they are known.
         """
-        parts = [""] * int(graph.num_nodes)
+        subsets = [""] * int(graph.num_nodes)
         for name in SPLIT_NAMES if split is not None else ():
             for node in getattr(split, name).tolist():
-                parts[node] = name
+                subsets[node] = name
         probabilities = (logits.detach().cpu().double() / temperature).softmax(dim=1)
-        return cls(list(graph.node_names), list(classes), probabilities, parts, evidence)
+        return cls(list(graph.node_names), list(classes), probabilities, subsets, evidence)
 
     def table(self) -> pa.Table:
         """One row per node: node, predicted, probability_CLASS of each class, split, confidence, because."""
@@ -76,7 +76,7 @@ class Predictions:
             f"probability_{name}": self.probabilities[:, number].numpy() for number, name in enumerate(self.classes)
         }
         because = [""] * len(self.nodes) if self.evidence is None else self.evidence.texts(self.nodes)
-        last = {"split": self.parts, "confidence": confidence.numpy(), "because": because}
+        last = {"split": self.subsets, "confidence": confidence.numpy(), "because": because}
         return pa.table({**columns, **shares, **last})
 
     def write(self, path: Path) -> None:

@@ -119,6 +119,12 @@ class Problem:
         return {name: len(nodes) for name, nodes in self.split._asdict().items()}
 
     @property
+    def part_counts(self) -> Sequence[Tensor]:
+        """How many nodes of each class each part of the split has."""
+        classes = len(self.graph.class_names)
+        return [torch.bincount(self.graph.y[nodes], minlength=classes) for nodes in self.split]
+
+    @property
     def label_counts(self) -> Tensor:
         """How many nodes are labelled with each class."""
         return torch.bincount(self.graph.y[self.graph.y >= 0], minlength=len(self.graph.class_names))
@@ -126,10 +132,9 @@ class Problem:
     def summary(self) -> str:
         """How many labels there are, and what each is for."""
         (train, val, test), counts = self.sizes.values(), self.label_counts
-        found = (
-            f"{int(counts.sum())} of {self.num_nodes} nodes are labelled, in {len(counts)} classes of "
-            f"{int(counts.min())} to {int(counts.max())} nodes"
-        )
+        fewest, most = int(counts.min()), int(counts.max())
+        sizes = f"{fewest} to {most} nodes" if fewest < most else f"{most} nodes each"
+        found = f"{int(counts.sum())} of {self.num_nodes} nodes are labelled, in {len(counts)} classes of {sizes}"
         use = f"{train} for training, {val} for validation, {test} for test"
         if self.protocol == "all":
             held_out = f" {test} test nodes are held out." if test else ""
@@ -137,12 +142,14 @@ class Problem:
             use += (
                 f"{FOLDS} folds of them decide when to stop and estimate the accuracy"
                 if self.folds is not None
-                else "They are too few for folds, so that training takes a fixed number of epochs"
+                else "They are too few for folds, so training takes a fixed number of epochs"
             )
         elif val == 0:
             use += "; training takes a fixed number of epochs"
         weighted = "" if self.class_weight is None else " Rare classes weigh more (--class-weight)."
-        return f"{found}: {use}.{weighted}{self._small_classes()}"
+        bare = " The graph has no features, so a node is described by its neighbours."
+        structural = bare if self.graph.get("structural", False) else ""
+        return f"{found}: {use}.{weighted}{self._small_classes()}{structural}"
 
     def _small_classes(self) -> str:
         """What is to be said of classes that have fewer labels than were asked for."""
@@ -151,6 +158,11 @@ class Problem:
         single = ", ".join(repr(name) for name, count in named if count == 1)
         if self.protocol == "all" and single:
             return f" One label alone is learnt but cannot be checked: {single}. Label more of them, or join classes."
+        if self.protocol == "split" and self.labels is None:
+            parts = torch.stack([counts for counts in self.part_counts if counts.any()])
+            lacking = (parts.amin(dim=0) == 0).tolist()
+            absent = ", ".join(repr(name) for (name, _), lacks in zip(named, lacking, strict=True) if lacks)
+            return f" Not every part has nodes of {absent}." if absent else ""
         return small_classes([f"{name} ({count})" for name, count in named if count <= wanted])
 
     def fingerprint(self) -> str:
@@ -193,7 +205,7 @@ def _all_labels(graph: Data) -> Split:
         raise DatasetError(f"{graph.name}: no node has a label to train on. Label some nodes of each class.")
     if len(torch.unique(graph.y[train])) < 2:
         name = graph.class_names[int(graph.y[train[0]])]
-        raise DatasetError(f"{graph.name}: all labels are {name!r}. Label nodes of two classes at least.")
+        raise DatasetError(f"{graph.name}: all labels are {name!r}. Label nodes of at least two classes.")
     return Split(train, none, test.nonzero().flatten())
 
 
@@ -243,7 +255,8 @@ def load_graph(
 
 def new_model(config: TrainConfig, graph: Data, device: torch.device) -> NodeClassifier:
     """A model with weights drawn from torch's generator as it stands."""
-    return create(config.model, graph.x.shape[1], len(graph.class_names), **config.hyperparameters()).to(device)
+    sizes = graph.x.shape[1], len(graph.class_names)
+    return create(config.model, *sizes, config.preset, **config.hyperparameters()).to(device)
 
 
 def fresh_model(config: TrainConfig, graph: Data, device: torch.device) -> tuple[NodeClassifier, tuple[Any, ...]]:

@@ -141,6 +141,8 @@ class Trainer:
         self.best: Epoch | None = None
         self._best_weights: dict[str, Tensor] = {}
         groups = self.model.parameter_groups(self.options.weight_decay)
+        if not self.model.has_own_losses:  # These may not be about the labels.
+            groups = [group | {"weight_decay": plan.objective.decay * group["weight_decay"]} for group in groups]
         self.optimizer = None if self.model.closed_form else Adam(groups, lr=self.options.lr)
 
     @property

@@ -36,26 +36,26 @@ def measure(
         left_out: Told why rows are left out, if their graph or their peer cannot be had.
     """
     budget = Budget(1.5 if quick else 6.0, repeats)
-    parts: list[Iterator[Measurement]] = []
+    measured: list[Iterator[Measurement]] = []
     if waiting:
-        parts = [measure_labelling("cora", 300, 5), measure_labelling("pubmed", 1000, 30), measure_suggestions()]
+        measured = [measure_labelling("cora", 300, 5), measure_labelling("pubmed", 1000, 30), measure_suggestions()]
     for name in () if waiting else ("cora", "pubmed"):
-        parts.append(measure_layers(name, threads, budget))
+        measured.append(measure_layers(name, threads, budget))
         if compare:
-            parts.append(measure_alternatives(name, threads, budget))
+            measured.append(measure_alternatives(name, threads, budget))
             if dgl_python is not None:
-                parts.append(measure_dgl(name, threads, repeats, dgl_python))
+                measured.append(measure_dgl(name, threads, repeats, dgl_python))
         if not quick:
-            parts.append(measure_epochs(name, threads, budget))
+            measured.append(measure_epochs(name, threads, budget))
     if not quick and not waiting:
-        parts += [measure_reference(threads), measure_memory(), measure_scale(threads), measure_peer_scale(threads)]
+        measured += [measure_reference(threads), measure_memory(), measure_scale(threads), measure_peer_scale(threads)]
     if compare and dgl_python is None:
         left_out(
             "DGL's GATConv: the newest DGL that pip finds, 2.1.0, is built for PyTorch 2.0 to 2.2 and cannot be "
             f"imported beside PyTorch {version('torch')}. Name the Python of an environment that has it with --dgl."
         )
-    for part in parts:
+    for one in measured:
         try:
-            yield from part
+            yield from one
         except CagatError as error:  # noqa: PERF203  A part takes seconds.
             left_out(str(error))
