@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import accuracy_blocks
+import fault_table
 import headline_blocks
 import measurement_blocks
 import warm_starts
@@ -22,8 +23,6 @@ from cagat.experiments.experiment import EXPERIMENTS
 from cagat.parts.part_files import ARRAYS
 from cagat.style import Table
 from command_reference import commands
-from fault_kinds.fault import read_rows as read_fault_rows
-from fault_kinds.fault import table as faults_table
 
 ROOT = Path(__file__).parents[1]
 _BLOCK = re.compile(r"(<!-- results: (?P<name>[\w-]+) -->\n).*?(<!-- end of (?P=name) -->)", re.DOTALL)
@@ -40,7 +39,7 @@ BLOCKS: dict[str, Callable[[Path], str]] = {
     "searches": accuracy_blocks.searches,
     "where_context_helps": where_context_helps.block,
     "warm_starts": lambda results: warm_starts.table(results.parent / "benchmarks" / "results" / "warm_starts.jsonl"),
-    "faults": lambda results: faults_table(list(read_fault_rows(results / "faults.json").values())),
+    "faults": lambda results: fault_table.table(list(fault_table.read_rows(results / "faults.json").values())),
     "commands": commands,
     "part_arrays": lambda results: Table(["array", "what it holds"], list(map(list, ARRAYS.items()))).markdown() + "\n",
     **{name.replace("-", "_"): accuracy_blocks.experiment_block(make) for name, make in EXPERIMENTS.items()},

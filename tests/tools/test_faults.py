@@ -1,4 +1,4 @@
-"""A small share of what `tools/faults.py` tries, and the tool itself."""
+"""A small share of what `tools/faults.py` tries, all that it tries with `--quick` (slow), and the tool itself."""
 
 import random
 import re
@@ -8,13 +8,23 @@ import pytest
 import faults
 from fault_kinds.command_lines import random_command_lines, random_lines, wrong_end
 from fault_kinds.damage import changed_files, cut, damaged, flip
-from fault_kinds.fault import Fault, Outcome, read_rows, write_rows
+from fault_kinds.fault import Fault, Outcome
 from fault_kinds.hostile import MAY_BE_READ, attacked, wrong_reading
 from fault_kinds.processes import Ended
+from fault_table import read_rows, write_rows
 
 
 def wrong(tries) -> list[Outcome]:
     return [outcome for outcome in tries if outcome.wrong]
+
+
+@pytest.mark.slow
+@pytest.mark.posix
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("fault", faults.FAULTS, ids=lambda fault: fault.name)
+def test_a_share_of_each_fault_ends_as_it_must(fault):
+    row = faults.tried(fault, fault.quick, seed=0, command="pytest -m slow")
+    assert (row.tries, row.failed) == (fault.quick, 0)
 
 
 @pytest.mark.parametrize("damage", [flip, cut])

@@ -1,0 +1,1 @@
+"""The faults that `tools/faults.py` and `pytest -m slow` try."""

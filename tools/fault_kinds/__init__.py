@@ -1,1 +1,0 @@
-"""The faults that `tools/faults.py` tries."""
