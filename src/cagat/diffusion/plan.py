@@ -219,7 +219,7 @@ class Plan(NamedTuple):
             feedback=self.feedback,
             walks=self.walks,
             symmetric=order.pattern.is_symmetric,
-            adds_Z=bool((lam != 1).any()),
+            adds_Z=any(one != 1 for one in lam.tolist()),
             order=order.nodes.data_ptr(),
             entries=order.entries.data_ptr(),
             G=passes.address(G),

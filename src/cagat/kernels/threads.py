@@ -187,15 +187,17 @@ def _work(tasks: "SimpleQueue[_Task | _Invitation]") -> None:
 
 def number_of_blocks(rowptr: NDArray[Any], width: int, threads: int, smallest: int = _SMALLEST_BLOCK) -> int:
     """Into how many blocks the rows of a product are split, if each entry takes ``width`` multiplications."""
-    num_rows = len(rowptr) - 1
-    work = (int(rowptr[-1]) + num_rows) * width
     if threads == 1:
         return 1
+    num_rows = len(rowptr) - 1
+    work = (int(rowptr[-1]) + num_rows) * width
     return max(1, min(threads * _BLOCKS_PER_THREAD, work // smallest, num_rows))
 
 
 def balanced_bounds(rowptr: NDArray[Any], blocks: int) -> list[int]:
     """The first rows of so many blocks with about as many entries each, and the end of the last."""
+    if blocks == 1:
+        return [0, len(rowptr) - 1]
     targets = np.arange(1, blocks) * (int(rowptr[-1]) / blocks)
     return [0, *np.searchsorted(rowptr, targets).tolist(), len(rowptr) - 1]
 
