@@ -1,19 +1,16 @@
 """Measure what docs/evidence/scaling.md says: time, memory and traffic of training in parts, and what follows.
 
 Run: python tools/measure_scaling.py
-     python tools/measure_scaling.py --large --out benchmarks/results/scaling_large.json
 
 It trains the paper's model on one graph with one process of two threads and with two processes of one thread, and with
 1, 2 and 4 processes on graphs that grow with their number; cuts graphs into up to 64 parts to see how large halos
-become; and works out from these constants what a graph of 100 million nodes would take on 64 machines. With --large it
-trains in batches on a graph of 200 000 nodes instead, and tells the memory.
+become; and works out from these constants what a graph of 100 million nodes would take on 64 machines.
 """
 
 import argparse
 import json
 import os
 import platform
-import resource
 import shlex
 import subprocess
 import sys
@@ -79,23 +76,6 @@ def train(nodes: int, parallel: str | None, halo_dtype: str | None, out: Path) -
         }
         if world.is_first:
             atomic_write(out, json.dumps(found))
-
-
-def batches_on_a_large_graph() -> dict[str, Any]:
-    """Train in batches of parts on a graph of 200 000 nodes."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = ["-m", "cagat", "train", "--dataset", graph_name(200_000), "--batching", "cluster", "--parts", "40"]
-        command += ["--epochs", "2", "--json"]
-        done = subprocess.run(
-            [sys.executable, *command, "--out", f"{folder}/run"], check=True, capture_output=True, text=True
-        )
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return {
-        "trained": shlex.join(["python", *command]),
-        "result": {key: value for key, value in json.loads(done.stdout).items() if key != "run_dir"},
-        "peak_memory_bytes": 1024 * usage.ru_maxrss,
-        "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 1),
-    }
 
 
 def head() -> dict[str, Any]:
@@ -178,14 +158,10 @@ def main() -> None:
     parser.add_argument("--cut-nodes", type=int, default=20_000, help="of the graph that is cut into many parts")
     parser.add_argument("--cores", type=int, default=32, help="of a machine, in the estimate")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/scaling.json"))
-    parser.add_argument("--large", action="store_true", help="measure batches on a large graph instead")
     parser.add_argument("--train", nargs="*", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.train is not None:
         train(arguments.nodes, *[*arguments.train, None, None][:2], arguments.out)
-        return
-    if arguments.large:
-        atomic_write(arguments.out, json.dumps({**head(), **batches_on_a_large_graph()}, indent=1) + "\n")
         return
     runs = {
         "one process": trained(arguments.nodes, 1, threads=2),
