@@ -330,6 +330,36 @@ def test_grid_search():
     assert search.best_estimator_.model_.convs[0].alpha == pytest.approx(search.best_params_["alpha"])
 
 
+def test_rare_classes_can_weigh_more():
+    random = np.random.RandomState(0)
+    X, y = random.randn(60, 2), np.repeat([0, 1], [54, 6])
+    X[y == 1] += 1.0
+    found = {
+        str(weight): small(epochs=20, validation_fraction=0, class_weight=weight).fit(X, y).label_distributions_[:, 1]
+        for weight in (None, "auto", "balanced", "none", {1: 9.0}, {0: 1, 1: 9}, {0: 9, 1: 0})
+    }
+    assert found["none"].mean() < 0.5 * found["balanced"].mean()
+    for same in ("None", "auto"):  # Nine of ten labels are of one class.
+        np.testing.assert_array_equal(found[same], found["balanced"])
+    np.testing.assert_allclose(found["{1: 9.0}"], found["balanced"], atol=1e-4)  # Only the scale differs.
+    np.testing.assert_array_equal(found["{1: 9.0}"], found["{0: 1, 1: 9}"])
+    assert found["{0: 9, 1: 0}"].max() < 0.5
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ("even", "class_weight must be one of auto, balanced, none, but is 'even'"),
+        ({0: -1}, r"class_weight\[0\] must be a number from 0 to 1000000, but is -1"),
+        ({3: 1.0}, "class_weight has a weight for 3, but no row is labelled so"),
+    ],
+)
+def test_wrong_class_weights_are_named(karate, weight, message):
+    edge_index, X, few = karate
+    with pytest.raises(ConfigError, match=message):
+        small(class_weight=weight).fit(X, few, graph=edge_index)
+
+
 def test_wrong_data_are_named(karate):
     edge_index, X, few = karate
     for y, message in ((np.full(34, -1), "None of the 34 nodes"), (np.where(few == 0, 0, -1), "one class, 0")):

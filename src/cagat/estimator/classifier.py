@@ -26,6 +26,7 @@ from cagat.estimator.validation import (
     numbered,
     plain,
     resolve_parameters,
+    weight_of_classes,
 )
 from cagat.models import CaGAT, create
 from cagat.nn import CaGATConv
@@ -45,9 +46,10 @@ class CaGATClassifier(
     The rows of X are the nodes. Without a graph, every row is joined to the rows nearest to it. In y, -1 means
     unlabelled. All of X is there during the fit, unlabelled rows too; what was found for them is in `transduction_`.
 
-    The parameters from `hidden` to `patience`, and from `objective` on, are settings of CaGAT and its training
-    (docs/reference/settings.md). One that is None has the value of the preset (`cagat.models.card("cagat").presets`
-    holds them). `docs/how-to/scikit-learn.md` says what `predict` does with data that were not fitted.
+    The parameters from `hidden` to `patience`, and from `objective` to `emphasis`, are settings of CaGAT and its
+    training (docs/reference/settings.md). One that is None has the value of the preset
+    (`cagat.models.card("cagat").presets` holds them). `docs/how-to/scikit-learn.md` says what `predict` does with data
+    that were not fitted.
 
     Args:
         feature_norm: How X is scaled: rows by `"l1"`, `"l2"`, `"binary"`, columns by `"standard"`, or `"none"`. None
@@ -61,6 +63,8 @@ class CaGATClassifier(
         random_state: A seed, for results that can be repeated.
         columns: For a pandas frame, what some of its columns are, by name, where that is not seen from their values
             (docs/reference/data.md): `{"postcode": "category", "id": "drop"}`.
+        class_weight: How much classes weigh in the loss: `"balanced"` gives all the same share, `"none"` each label;
+            `"auto"`, which None means, balances if most labels are of one class. Or a dict of a weight per class.
 
     Attributes:
         classes_: The classes, in order.
@@ -131,6 +135,7 @@ class CaGATClassifier(
         alignment: float | None = None,
         attention_weight_decay: float | None = None,
         emphasis: float | None = None,
+        class_weight: Mapping[Any, float] | str | None = None,
     ) -> None:
         # Scikit-learn's rule: every parameter is kept under its name, as it is.
         parameters = dict(locals())
@@ -172,7 +177,8 @@ class CaGATClassifier(
             return model
 
         inputs, random = (as_tensor(self._features), *self._edges), check_random_state(self.random_state)
-        found = fit_network(make, inputs, numbers, self.validation_fraction, parameters.options, random)
+        weight = weight_of_classes(parameters.class_weight, self.classes_, numbers)
+        found = fit_network(make, inputs, numbers, self.validation_fraction, weight, parameters.options, random)
         self.model_, self.history_, self.stopping_ = found.model, found.history, found.stopping
         self.best_val_loss_, self.estimated_accuracy_ = found.best_val_loss, found.estimated_accuracy
         self.temperature_ = found.temperature

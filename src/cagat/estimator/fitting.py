@@ -40,6 +40,7 @@ def fit_network(
     inputs: tuple[Any, ...],
     numbers: NDArray[np.int64],
     fraction: float | str,
+    weight: Tensor | None,
     options: FitOptions,
     random: np.random.RandomState,
 ) -> FittedNetwork:
@@ -53,17 +54,18 @@ def fit_network(
         inputs: What the network takes.
         numbers: The number of each node's class, -1 for none.
         fraction: `validation_fraction` of the classifier.
+        weight: How much each class weighs in the loss, if not all the same.
         options: How to fit.
         random: Decides which nodes are held out, the weights and dropout.
     """
     held = AUTO if isinstance(fraction, str) else hold_out(numbers, fraction, random)
-    labelled = _labelled(numbers, np.flatnonzero(numbers >= 0))
+    labelled = _labelled(numbers, np.flatnonzero(numbers >= 0))._replace(class_weight=weight)
     seed = int(random.randint(np.iinfo(np.int32).max))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if not isinstance(held, str) and len(held[1]):
             train, val = (_labelled(numbers, nodes) for nodes in held)
-            return _held_out(make(), inputs, train, val, options)
+            return _held_out(make(), inputs, train._replace(class_weight=weight), val, options)
         folds = folds_of(labelled.classes, seed) if isinstance(held, str) else None
         if folds is not None:
             return _cross_fitted(make, inputs, labelled, folds, options)
@@ -94,7 +96,8 @@ def _cross_fitted(
 ) -> FittedNetwork:
     """Stop when networks that were trained without a fold of the labels were best on it; those folds also calibrate."""
     splits = [(labelled, _NOBODY)]
-    splits += [(labelled.some(folds != number), labelled.some(folds == number)) for number in range(FOLDS)]
+    judged = labelled._replace(class_weight=None)
+    splits += [(labelled.some(folds != number), judged.some(folds == number)) for number in range(FOLDS)]
     objective = Objective.of(options, labelled, int(inputs[0].shape[0]))
     plan, *others = (FullBatch(make(), inputs, train, val, objective) for train, val in splits)
     trainer = CrossFit(plan, others, options)

@@ -6,16 +6,22 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
+from torch import Tensor
 
 from cagat.configs import card
 from cagat.errors import NO_LIMIT, ConfigError, DatasetError, NonFiniteError, expected_number, wrong_value
 from cagat.estimator.features import STANDARD
 from cagat.estimator.fitting import AUTO
 from cagat.settings import CONSISTENT, SETTINGS, FitOptions, checked
+from cagat.training.problem import class_weight
+
+LARGEST_WEIGHT = 1_000_000
+"""Of a class in the loss."""
 
 
 class Parameters(NamedTuple):
@@ -24,6 +30,7 @@ class Parameters(NamedTuple):
     network: dict[str, Any]
     options: FitOptions
     feature_norm: str
+    class_weight: str | Mapping[Any, float]
 
 
 def resolve_parameters(parameters: Mapping[str, Any], *, measured: bool) -> Parameters:
@@ -49,7 +56,31 @@ def resolve_parameters(parameters: Mapping[str, Any], *, measured: bool) -> Para
         raise ConfigError(f"feature_norm must be one of {', '.join(norms)}, but is {norm!r:.80}.")
     values = {**preset, **{name: checked(name, value) for name, value in given.items()}}
     options = FitOptions(**{field.name: values[field.name] for field in fields(FitOptions) if field.name in values})
-    return Parameters({key: values[key] for key in known.network.hyperparameters if key in values}, options, norm)
+    network = {key: values[key] for key in known.network.hyperparameters if key in values}
+    return Parameters(network, options, norm, _checked_class_weight(parameters["class_weight"]))
+
+
+def _checked_class_weight(given: Any) -> str | Mapping[Any, float]:
+    if not isinstance(given, Mapping):
+        return str(checked("class_weight", SETTINGS["class_weight"].default if given is None else given))
+    for name, weight in given.items():
+        if not isinstance(weight, Real) or isinstance(weight, bool) or not 0 <= float(weight) <= LARGEST_WEIGHT:
+            expected = expected_number(float, 0, LARGEST_WEIGHT)
+            raise ConfigError(f"{wrong_value(f'class_weight[{name!r:.80}]', expected, weight)}.")
+    return given
+
+
+def weight_of_classes(
+    choice: str | Mapping[Any, float], classes: NDArray[Any], numbers: NDArray[np.int64]
+) -> Tensor | None:
+    """How much each class weighs in the loss, if not all the same; one that a mapping does not name weighs 1."""
+    if isinstance(choice, str):
+        return class_weight(torch.from_numpy(numbers[numbers >= 0]), len(classes), choice)
+    names = classes.tolist()
+    unknown = [name for name in choice if name not in names]
+    if unknown:
+        raise ConfigError(f"class_weight has a weight for {unknown[0]!r:.80}, but no row is labelled so.")
+    return torch.tensor([float(choice.get(name, 1)) for name in names])
 
 
 def checked_points(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
