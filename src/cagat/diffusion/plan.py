@@ -292,9 +292,10 @@ class Plan(NamedTuple):
         address, level, rounds = passes.address, self._level, self.rounds
         has_products = rounds > 0 or learns
         dH, D, dG = self._gradients(has_products)
-        if D is not None and self.layout.is_exact and not grad.is_contiguous():
-            grad = D.flatten()[: grad.numel()].view(grad.shape).copy_(grad)  # D is made when this has been read.
-        dZ, given = self._scratch(*level), self.lay_out(grad, dH)
+        dZ = self._scratch(*level)
+        if self.layout.is_exact and not grad.is_contiguous():
+            grad = dZ.flatten()[: grad.numel()].view(grad.shape).copy_(grad)  # dZ is made when this has been read.
+        given = self.lay_out(grad, dH)
         out = self.features() if has_given else None
         dG_given = torch.empty_like(dG) if has_given else None
         depth = 0 if self.alpha is None else rounds * self.steps
