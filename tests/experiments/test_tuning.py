@@ -9,7 +9,7 @@ import yaml
 
 from cagat import data
 from cagat.cli.tune import tune
-from cagat.errors import ConfigError
+from cagat.errors import CagatError, ConfigError
 from cagat.experiments import jobs as scoring
 from cagat.experiments import search_report, tuning, workers
 from cagat.experiments.search_report import write_report
@@ -73,6 +73,23 @@ def test_finalists_are_judged_again(found, tmp_path):
         Search.open(options(tmp_path / "more", finalists=found.options.out, trials=4))
     with pytest.raises(ConfigError, match="holds no search"):
         Search.open(options(tmp_path / "none", finalists=tmp_path))
+
+
+def test_finalists_keep_all_that_their_search_varied(tmp_path):
+    space = tmp_path / "space.yaml"
+    space.write_text("objective: {choices: [consistent]}\nsamples: {choices: [3]}\nalpha: {low: 0.1, high: 0.3}\n")
+    searched = options(tmp_path / "search", space=space, trials=1, splits=1)
+    run(Search.open(searched))
+    final = Search.open(options(tmp_path / "final", finalists=searched.out, trials=1, splits=1, first_seed=103))
+    run(final)
+    (tried,) = read_trials(final.options.out)
+    assert tried.params == read_trials(searched.out)[0].params
+    assert (tried.params["samples"], tried.params["objective"]) == (3, "consistent")
+    with pytest.raises(ConfigError, match=r"holds a search for cagat, not gat\. Use --model cagat"):
+        Search.open(options(tmp_path / "other", model="gat", finalists=searched.out, trials=1))
+    (searched.out / "search.json").write_text("[]")
+    with pytest.raises(CagatError, match=r"search\.json: cannot be read.*--space"):
+        Search.open(options(tmp_path / "damaged", finalists=searched.out, trials=1))
 
 
 def test_splits_are_those_no_table_reports(found):

@@ -135,7 +135,10 @@ class Search:
             ) from error
         optuna.logging.set_verbosity(logging.WARNING)
         first = list(card(options.model).presets.values()) if options.finalists is None else _finalists(options)
-        space = search_space(options.model, options.space)
+        if options.finalists is not None and options.space is None:
+            space = _space_of_earlier(options.finalists, options.model)
+        else:
+            space = search_space(options.model, options.space)
         loaded = {name: options.graph(name) for name in options.datasets}
         graphs = {name: graph_digest(graph, *labels_and_split(graph)) for name, graph in loaded.items()}
         asked = {key: getattr(options, key) for key in ("model", "splits", "first_seed", "epochs", "patience", "seed")}
@@ -382,6 +385,19 @@ def _require_same_search(directory: Path, asked: dict[str, Any]) -> None:
     if differing:
         found, wanted = (f"{differing[0]}={known[differing[0]]}", asked[differing[0]])
         raise ConfigError(f"{directory}: holds a search with {found}, not {wanted}. Choose another --out.")
+
+
+def _space_of_earlier(directory: Path, model: str) -> Space:
+    """The space of an earlier search: with another one, what it found would be tried in part only."""
+    path = directory / "search.json"
+    try:
+        asked = json.loads(read_bounded(path, _LARGEST_BYTES))
+        found, space = asked["model"], {key: _checked_range(key, span) for key, span in asked["space"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CagatError(f"{path}: cannot be read as the question of a search. Give its file to --space.") from error
+    if found != model:
+        raise ConfigError(f"{directory}: holds a search for {found}, not {model}. Use --model {found}.")
+    return space
 
 
 def _finalists(options: TuneOptions) -> list[Mapping[str, Any]]:
