@@ -23,7 +23,7 @@ SWITCHES = [
     {"affinity": affinity, "feedback": feedback, "normalization": normalization}
     for affinity in ("edges", "full")
     for feedback in (False, True)
-    for normalization in ("row", "sym", "walk")
+    for normalization in ("row", "sym", "walk", "gcn")
 ]
 
 
@@ -56,6 +56,8 @@ def single_products(Z, attention, made, coefficients, diffusion):
     if isinstance(attention, GATAttention):
         G = edge_softmax(made.pattern, *((Z * w).sum(dim=-1) for w in attention[:2]), None, attention.negative_slope)
         attention = dropout(G, attention.dropout, training=True)
+        if diffusion.normalization == "gcn":
+            attention = attention * made.attention_scale(G.dtype)[:, None]
     return diffuse(Z, attention, made, coefficients, diffusion).H
 
 
@@ -106,7 +108,7 @@ def test_equals_the_rounds_of_single_products(graph, K, T, alpha, lam, xi, learn
     assert_same(*outcomes)
 
 
-@pytest.mark.parametrize("switches", SWITCHES[::3] + SWITCHES[1::3])
+@pytest.mark.parametrize("switches", SWITCHES[::3] + SWITCHES[1::5])
 def test_many_rounds_and_steps(switches):
     """Each step has counters of its own, of which there must be enough."""
     made, Z, *weights = inputs(SMALL, 1, 3)
@@ -135,7 +137,7 @@ def test_all_sizes(shape, dtype):
     assert_same(ours, theirs, 1e-4 if dtype == torch.float32 else 1e-10)
 
 
-@pytest.mark.parametrize("switches", SWITCHES[::4], ids=str)
+@pytest.mark.parametrize("switches", SWITCHES[::5], ids=str)
 def test_equals_the_dense_reference(switches):
     made, Z, *_ = inputs(RING, 3, 4)
     A, edge = reference.dense_adjacency(*RING)
@@ -154,6 +156,7 @@ CASES = [
     (USUAL, Diffusion(2, 1, affinity="full")),
     (USUAL, Diffusion(2, 2, feedback=True)),
     (USUAL, Diffusion(2, 1, affinity="full", feedback=True)),
+    (USUAL, Diffusion(2, 1, normalization="gcn")),
 ]
 
 
@@ -210,8 +213,10 @@ def arguments(made, Z, dst, src, p, coefficients, diffusion, is_group):
     switches = (diffusion.K, diffusion.T, diffusion.affinity == "full", diffusion.feedback)
     seed = torch.tensor([7]) if p else None
     attention = (given_attention(made, Z.size(1)), None, None) if p is None else (None, dst, src)
+    is_scaled = diffusion.normalization == "gcn" and p is not None
+    scale = made.local_attention_scale(Z.dtype) if is_scaled else None
     numbers = (p or 0.0, 0.2, 3 if is_group else 0, 6 if is_group else 3)
-    return (tensors, Z, *attention, seed, *weights, *numbers, *switches, diffusion.normalization == "walk")
+    return (tensors, Z, *attention, seed, scale, *weights, *numbers, *switches, diffusion.normalization == "walk")
 
 
 def check_operators(p, coefficients, diffusion, is_group=False, **options):
@@ -225,13 +230,13 @@ def check_operators(p, coefficients, diffusion, is_group=False, **options):
 
 @pytest.mark.parametrize("p", [None, 0.0, 0.5])
 def test_operators_keep_torchs_rules(p):
-    check_operators(p, *CASES[0])
+    check_operators(p, *CASES[0 if p is None else -1])
 
 
 @pytest.mark.parametrize(("coefficients", "diffusion"), CASES)
 def test_operators_foretell_the_shapes_of_what_they_return(coefficients, diffusion):
     # How much is kept for the gradient depends on the switches; by which rules torch traces does not.
-    for p, is_group in ((None, False), (0.5, False), (0.5, True)):
+    for p, is_group in ((None, False), (0.0, True), (0.5, False), (0.5, True)):
         check_operators(p, coefficients, diffusion, is_group, test_utils=("test_schema", "test_faketensor"))
 
 

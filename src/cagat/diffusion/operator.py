@@ -124,10 +124,11 @@ def _fused(
 ) -> Tensor:  # fmt: skip
     alpha, lam, xi = (_of_heads(coefficient, Z) for coefficient in coefficients)
     assert lam is not None
-    of_attention: list[Any] = [attention, None, None, None]
+    of_attention: list[Any] = [attention, None, None, None, None]
     p, slope = 0.0, 0.0
     if isinstance(attention, GATAttention):
-        of_attention = [None, attention.dst, attention.src, seed]
+        scale = graph.local_attention_scale(Z.dtype) if diffusion.normalization == "gcn" else None
+        of_attention = [None, attention.dst, attention.src, seed, scale]
         p, slope = attention.dropout, attention.negative_slope
     walks = diffusion.normalization == "walk"
     switches = diffusion.K, diffusion.T, diffusion.affinity == "full", diffusion.feedback, walks
@@ -142,8 +143,7 @@ def _fused(
 
 def can_attend(Z: Tensor, graph: CSRGraph, coefficients: Coefficients, diffusion: Diffusion, dropout: float) -> bool:
     """Whether :func:`diffuse_features` can make GAT's attention itself."""
-    can_be_made = dropout < 1 and diffusion.normalization != "gcn" and not is_zero(coefficients.lam)
-    return can_be_made and is_fused(Z, graph, diffusion)
+    return dropout < 1 and not is_zero(coefficients.lam) and is_fused(Z, graph, diffusion)
 
 
 def is_fused(Z: Tensor, graph: CSRGraph, diffusion: Diffusion) -> bool:
@@ -188,14 +188,15 @@ Part = tuple[LocalOrder, tuple[Tensor, Tensor]]
 
 
 class Inputs(NamedTuple):
-    """What the operator takes beside the graph, as its schema asks for it: eight tensors, numbers, and switches.
+    """What the operator takes beside the graph, as its schema asks for it: nine tensors, numbers, and switches.
 
     Attributes:
         Z: The features.
         G: GAT's attention, or nothing if it is to be made.
         dst: Then the weights of the targets' features,
         src: those of the sources' features,
-        seed: and what decides on the entries that are dropped, if any are.
+        seed: what decides on the entries that are dropped, if any are,
+        scale: and what entries are multiplied with, in the local order, if with anything.
         alpha: The share of context of each head, if there is any.
         lam: The share of aggregated features.
         xi: The weight of the affinity, if there is any.
@@ -215,6 +216,7 @@ class Inputs(NamedTuple):
     dst: Tensor | None
     src: Tensor | None
     seed: Tensor | None
+    scale: Tensor | None
     alpha: Tensor | None
     lam: Tensor
     xi: Tensor | None
@@ -240,9 +242,9 @@ class Inputs(NamedTuple):
         return self.of_all > self.Z.size(1)
 
     @property
-    def drops(self) -> bool:
-        """Whether entries of an attention that is made are dropped."""
-        return self.G is None and self.p > 0
+    def has_changes(self) -> bool:
+        """Whether entries of an attention that is made are dropped or scaled."""
+        return self.G is None and (self.p > 0 or self.scale is not None)
 
     def plan(self, part: Part) -> "Plan":
         """What is to be done on a graph."""
@@ -261,10 +263,11 @@ class Inputs(NamedTuple):
         if self.dst is None or self.src is None:
             return None
         seed = 0 if self.seed is None else int(self.seed)
-        return AttentionWeights(self.dst.detach(), self.src.detach(), self.slope, self.p, seed, self.first, self.of_all)
+        dropping = (self.p, seed, self.first, self.of_all)
+        return AttentionWeights(self.dst.detach(), self.src.detach(), self.slope, *dropping, self.scale)
 
 
-_TENSORS = 8
+_TENSORS = 9
 _KINDS = {Tensor: "Tensor", Tensor | None: "Tensor?", float: "float", int: "int", bool: "bool"}
 _SCHEMA = ", ".join(["Tensor[] graph", *(f"{_KINDS[kind]} {name}" for name, kind in Inputs.__annotations__.items())])
 
@@ -289,20 +292,20 @@ def _forward(part: Part, inputs: Inputs) -> tuple[Tensor, ...]:
         H = plan.forward(passes, Z, inputs.G.detach(), local, memory)
     remade, kept = memory
     if inputs.is_group:
-        remade, local = Z.new_empty(0), Z.new_empty(0) if inputs.drops else local
+        remade, local = Z.new_empty(0), Z.new_empty(0) if inputs.has_changes else local
     return H, remade, kept, local, softmax, logits
 
 
 def _fake(graph: list[Tensor], *inputs: Any) -> tuple[Tensor, ...]:
     given = Inputs(*inputs)
-    plan, Z, drops = given.plan(_graph_of(graph)), given.Z, given.drops
+    plan, Z, has_changes = given.plan(_graph_of(graph)), given.Z, given.has_changes
     entries, heads, (remade, kept) = graph[1].size(0), plan.layout.padded_heads, plan.elements
     return (
         torch.empty_like(Z, memory_format=torch.contiguous_format),
         Z.new_empty(0 if given.is_group else remade),
         Z.new_empty(kept),
-        Z.new_empty(0) if given.is_group and drops else Z.new_empty(entries, heads),
-        Z.new_empty(entries, heads) if drops else Z.new_empty(0),
+        Z.new_empty(0) if given.is_group and has_changes else Z.new_empty(entries, heads),
+        Z.new_empty(entries, heads) if has_changes else Z.new_empty(0),
         Z.new_empty(2, Z.size(0), heads) if given.G is None else Z.new_empty(0),
     )
 
@@ -320,8 +323,8 @@ def _backward_of(part: Part, inputs: Inputs, learns: bool, kept: list[Tensor], g
     *parts, local, softmax, logits = kept
     passes, has_given, memory = plan.passes(), attention is None, Memory(*parts)
     if inputs.is_group:
-        if attention is not None and inputs.drops:
-            local = attention.dropped(plan, softmax)
+        if attention is not None and inputs.has_changes:
+            local = attention.changed(plan, softmax)
         memory = plan.again(passes, inputs.Z.detach(), local, memory.kept)
     dZ, dG, coefficients = plan.backward(passes, memory, local, grad, learns=learns, has_given=has_given)
     found: tuple[Tensor, ...] = (dZ, dG)
@@ -418,6 +421,8 @@ def _differentiable_gradients(part: Part, inputs: Inputs, grad: Tensor) -> tuple
             # A row of all heads is so many rows of these.
             rows = order.entries.long() * (inputs.of_all // G.size(1)) + inputs.first // G.size(1)
             G = seeded_dropout(G, viewed.seed, inputs.p, rows)
+        if viewed.scale is not None:
+            G = G * viewed.scale[:, None]
     alpha, xi = (0.0 if c is None else c for c in (viewed.alpha, viewed.xi))
     H = diffuse(V, G, ordered, Coefficients(alpha, viewed.lam, xi), inputs.diffusion).H[order.nodes_back]
     are_wanted = [isinstance(view, Tensor) and view.requires_grad for view in views]

@@ -373,6 +373,7 @@ class AttentionWeights(NamedTuple):
         seed: What decides on which they are.
         first: The number of the first of these heads,
         of_all: of how many.
+        scale: What entries are multiplied with, if with anything.
     """
 
     dst: Tensor
@@ -382,26 +383,31 @@ class AttentionWeights(NamedTuple):
     seed: int
     first: int
     of_all: int
+    scale: Tensor | None
+
+    @property
+    def _has_changes(self) -> bool:
+        return self.p > 0 or self.scale is not None
 
     def forward(self, plan: Plan, passes: RowPasses, Z: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """G after dropout, G before it (empty if nothing is dropped), and the logits; also writes the rows of Z."""
+        """G; the softmax that it was made of, empty if that is G itself; and the logits. Also writes the rows of Z."""
         logits, softmax = plan.vectors(), plan.matrix()
         calls = plan.calls()
         arguments = self._arguments(plan, passes, calls, plan.lay_out(Z, rows), rows, logits, softmax)
         passes.run(fused.attend, arguments, 3, calls)
-        if self.p == 0:
+        if not self._has_changes:
             return softmax, softmax.new_empty(0), logits
-        return self.dropped(plan, softmax), softmax, logits
+        return self.changed(plan, softmax), softmax, logits
 
     def backward(
         self, plan: Plan, passes: RowPasses, kept: tuple[Tensor, Tensor, Tensor], V: Tensor, dV: Tensor, dG: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
         """The gradients at Z and at both weights, given those at the rows and at G."""
         G, softmax, logits = kept
-        dG = self.dropped(plan, dG) if self.p > 0 else dG
+        dG = self.changed(plan, dG) if self._has_changes else dG
         out, at_nodes = plan.features(), plan.vectors()
         calls = plan.calls()
-        kept_softmax = softmax if self.p > 0 else G
+        kept_softmax = softmax if self._has_changes else G
         arguments = self._arguments(plan, passes, calls, None, dV, logits, kept_softmax)._replace(
             grad=passes.address(dG), grad_logit=passes.address(plan.matrix()), grad_dst=passes.address(at_nodes),
             grad_src=passes.address(at_nodes[1]), out=passes.address(out) if plan.layout.is_exact else 0,
@@ -431,8 +437,13 @@ class AttentionWeights(NamedTuple):
             exchange=0 if calls is None else calls.address, halves=1 if calls is None else 2,
         )  # fmt: skip
 
-    def dropped(self, plan: Plan, values: Tensor) -> Tensor:
-        """Values at the entries, dropped as they would be in the order of the given graph."""
+    def changed(self, plan: Plan, values: Tensor) -> Tensor:
+        """Values at the entries, dropped as they would be in the order of the given graph, and scaled."""
         exchange = plan.order.exchange
         positions = plan.order.entries if exchange is None else exchange.positions
-        return dropout(values, self.seed, self.p, positions, self.of_all, self.first)
+        values = (
+            dropout(values, self.seed, self.p, positions, self.of_all, self.first) if self.p > 0 else values.clone()
+        )
+        if self.scale is not None:
+            values[: len(self.scale)] *= self.scale[:, None]
+        return values

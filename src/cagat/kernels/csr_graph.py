@@ -220,6 +220,13 @@ class CSRGraph:
         scale: Tensor = self._prepared.get(("attention scale", dtype), make)
         return scale
 
+    def local_attention_scale(self, dtype: torch.dtype) -> Tensor:
+        """As :meth:`attention_scale`, in the order of :meth:`local_order`."""
+        scale: Tensor = self._prepared.get(
+            ("local attention scale", dtype), lambda: self.attention_scale(dtype)[self.local_order().entries]
+        )
+        return scale
+
     def local_order(self) -> LocalOrder:
         """An order of the nodes in which neighbours are near each other."""
         order: LocalOrder = self._prepared.get("local order", lambda: LocalOrder.of(self.pattern))
