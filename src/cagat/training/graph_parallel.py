@@ -238,15 +238,11 @@ def _by_passes(conv: CaGATConv) -> Exchanged:
     chain = sum(tops) if conv.feedback else max(tops, default=0)
     hidden = K if has_affinity or conv.feedback else 0
     matrices = K if has_affinity else 0
-    # The logits of the sources have a gradient: passes send it by entries, and products, which make a G that is scaled,
-    # by nodes.
-    by_products = conv.normalization == "gcn"
     # Z, the chain, the way up and the features of each round; their gradients; and the logits.
     return Exchanged(
-        forward=(1 + chain + sum(tops) + hidden) * layout.width + (conv.heads if by_products else layout.padded_heads),
+        forward=(1 + chain + sum(tops) + hidden) * layout.width + layout.padded_heads,
         backward=(sum(top + 1 for top in tops) + chain + (hidden > 0 or K == 0)) * layout.width,
-        gradients=conv.heads if by_products else 0,
-        values=(1 + matrices + (not by_products)) * layout.padded_heads,
+        values=(2 + matrices) * layout.padded_heads,
         values_back=(matrices + (K > 0 or conv.learn_coefficients)) * layout.padded_heads,
     )
 
