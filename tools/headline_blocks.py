@@ -58,11 +58,9 @@ def readme(results: Path) -> str:
         for pairs in [zip(values, best, strict=True)]
     ]
     counts = sorted({len(cell.accuracies) for own in shown.values() for cell in own.values()})
-    lines = [
-        Table(["method (preset)", *graphs], rows).markdown(),
-        "",
-        f"Means over {' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} random splits; the best is bold.",
-    ]
+    splits = f"{' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} random splits"
+    seen = ", which had been seen before" if main_table().first_seed == 0 else ""
+    lines = [Table(["method (preset)", *graphs], rows).markdown(), "", f"Means over {splits}{seen}; the best is bold."]
     for method in ("gat", "appnp"):
         found = {graph: _minus(shown["cagat"], shown[method], graph) for graph in graphs}
         texts = [f"{graph} {difference.text()}" for graph, difference in found.items() if difference]

@@ -58,7 +58,7 @@ def wrong_value(name: str, expected: str, value: Any) -> str:
 def shown(value: Any) -> str:
     """A value in a message: of a list or the like only what it is, and of a very long number, too."""
     if value is None:
-        return "empty"
+        return "empty (None)"
     if isinstance(value, int) and value.bit_length() > 63:
         return "a number of more than 18 digits"
     return f"{value!r:.80}" if isinstance(value, (bool, Real, str)) else f"a {type(value).__name__}"

@@ -155,7 +155,7 @@ def test_what_was_cleaned_and_unused_columns_are_said_once(tmp_path, caplog):
         ({"edges": "source,target,weight\na,b,\n"}, "'weight': 1 cells are empty, the first in row 1"),
         ({"edges": "source,target,weight\na,b,-1\n"}, "-1.0 for the edge from 'a' to 'b'; weights must"),
         ({"edges": "source,target,weight\na,b,nan\n"}, "NaN"),
-        ({"edges": "u,u,v,w,w\na,a,b,1,2\n"}, "column 'u', 'w' is there twice"),
+        ({"edges": "u,u,v,w,w\na,a,b,1,2\n"}, "more than one column is called 'u', 'w'"),
         ({"edges": EDGES, "features": "ann,1\nbob,2\n"}, "no column for the node"),
         ({"edges": EDGES, "features": "node,f\nann,inf\n"}, "infinite, the first for node 'ann', feature 'f'"),
         ({"edges": EDGES, "features": "node,feature,value\nbob,f,1\nann,g,inf\n"}, "for node 'ann', feature 'g'"),

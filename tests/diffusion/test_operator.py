@@ -1,5 +1,7 @@
 """The fused operator against the rounds of single products, which the dense reference checks."""
 
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -9,7 +11,7 @@ from torch.library import opcheck
 from torch.testing import assert_close
 
 from cagat import CSRGraph, reference
-from cagat.diffusion import Coefficients, Diffusion, GATAttention, can_attend, diffuse, diffuse_features, operator
+from cagat.diffusion import Coefficients, Diffusion, GATAttention, can_attend, diffuse, diffuse_features, operator, plan
 from cagat.diffusion.operator import fused_diffusion, fused_gradients
 from cagat.kernels import dropout, edge_softmax, spmm_heads
 from graph_strategies import RandomGraph, graphs
@@ -260,6 +262,32 @@ def test_bits_do_not_depend_on_the_number_of_threads(switches):
             assert all(all(map(torch.equal, one, found[0])) for one in found[1:])
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(
+    ("K", "T", "xi", "switches"),
+    [
+        (3, 2, 0.1, {}),
+        (1, 6, 0.0, {}),
+        (1, 40, 0.0, {}),
+        (4, 4, 0.1, {"feedback": True}),
+        (2, 2, 0.1, {"affinity": "full"}),
+    ],
+)
+def test_the_memory_of_a_step_is_known_before(K, T, xi, switches, monkeypatch):
+    graph = RandomGraph(torch.randint(0, 2000, (2, 10000), generator=torch.Generator().manual_seed(0)), 2000, None)
+    made, Z, dst, src = inputs(graph, 1, 3)
+    taken, take = [], plan.scratch
+
+    def counted(*size, dtype):
+        taken.append(math.prod(size) * dtype.itemsize)
+        return take(*size, dtype=dtype)
+
+    monkeypatch.setattr(plan, "scratch", counted)
+    coefficients, diffusion = Coefficients(0.4, 0.3, xi), Diffusion(K, T, **switches)
+    diffuse_features(Z, GATAttention(dst, src, 0.2, 0.5), made, coefficients, diffusion).sum().backward()
+    padding = 4 / 3  # Three channels are laid out as four.
+    assert 0.7 < sum(taken) / operator._bytes_per_head(Z, made, coefficients, diffusion) / padding < 1.3
 
 
 @pytest.mark.parametrize("switches", [{}, {"feedback": True, "affinity": "full"}], ids=str)

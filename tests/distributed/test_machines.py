@@ -1,9 +1,11 @@
 """Two machines as far as one can play them: networks of their own, and files of which each has only its part."""
 
+import contextlib
 import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -57,6 +59,7 @@ def start(network: str, rank: int, files: Path, place: Path) -> subprocess.Popen
     return subprocess.Popen(
         ["ip", "netns", "exec", network, "unshare", "--mount", "sh", "-c", script],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT | {"GLOO_SOCKET_IFNAME": "cable"},
+        start_new_session=True,
     )  # fmt: skip
 
 
@@ -72,7 +75,8 @@ def test_machines_that_have_only_their_own_parts_train_as_one_does(networks, tmp
         said = [machine.communicate(timeout=300) for machine in machines]
     finally:
         for machine in machines:
-            machine.kill()
+            with contextlib.suppress(ProcessLookupError):  # Torchrun's workers are processes of their own.
+                os.killpg(machine.pid, signal.SIGKILL)
     assert [machine.returncode for machine in machines] == [0, 0], said
     assert not (tmp_path / "1" / "run").exists()
     words = ("train", "--dataset", NAME, *SETTINGS, "--no-baselines", "--out", str(tmp_path / "alone"))

@@ -351,6 +351,7 @@ def test_rare_classes_can_weigh_more():
     [
         ("even", "class_weight must be one of auto, balanced, none, but is 'even'"),
         ({0: -1}, r"class_weight\[0\] must be a number from 0 to 1000000, but is -1"),
+        ({0: 0, 1: 0}, "class_weight is 0 for every class"),
         ({3: 1.0}, "class_weight has a weight for 3, but no row is labelled so"),
     ],
 )

@@ -50,6 +50,16 @@ def test_a_split_is_a_function_of_its_seed():
     assert search_split(graph, 5, 5, 100).test.tolist() == data.split(graph.y, 5, 5, 100).test.tolist()
 
 
+@pytest.mark.parametrize(
+    ("sizes", "labels", "val_labels", "train", "val"),
+    [([10, 10], 20, 1, 18, 2), ([30, 30], 100, 2, 58, 2), ([2, 2], 5, 3, 2, 2), ([40, 8], 20, 20, 24, 24)],
+)
+def test_classes_smaller_than_asked_for_divide_what_they_have(sizes, labels, val_labels, train, val):
+    found = search_split(graph_with(sizes), labels, val_labels, 100)
+    assert (len(found.train), len(found.val)) == (train, val)
+    assert sorted(torch.cat(found).tolist()) == list(range(sum(sizes)))
+
+
 def test_what_is_done_with_the_nodes_is_told():
     assert nodes_used(graph_with([20, 1]), None, None, 2) == (
         "mine: 16 nodes train and 5 validate in each of 2 splits, drawn from 21 labelled nodes, which all take part. "
@@ -59,7 +69,7 @@ def test_what_is_done_with_the_nodes_is_told():
         "mine: 10 nodes train and 10 validate in each of 2 splits, drawn from 40 labelled nodes; the other 20 are left "
         "out of that split, but may be in another."
     )
-    assert "6 nodes train and 4 validate" in (said := nodes_used(graph_with([20, 3]), 5, 3, 1))
+    assert "7 nodes train and 4 validate" in (said := nodes_used(graph_with([20, 3]), 5, 3, 1))
     assert said.endswith("Smaller classes give what they have: 'c1'.")
     own = graph_with([10, 10], train=[0, 10], val=[1, 2, 11], test=[5, 15])
     assert nodes_used(own, None, None, 3) == (

@@ -66,6 +66,14 @@ def test_table1_puts_the_papers_figures_and_gat_beside(tmp_path):
     assert "difference to APPNP (paired)" in text
 
 
+def test_nobody_is_compared_with_a_rival_that_had_other_validation_nodes(tmp_path):
+    rows = (Row("gat", "authors", (("val_labels", 0),)), Row("cagat", "paper"), Row("appnp", "authors"))
+    cells = [TableCell(row, "cora", 2, {0: 60.0, 1: 61.0}, 0) for row in rows]
+    write_tables(Experiment("few", "F", rows, ("cora",), (2,)), cells, tmp_path, "c")
+    _, cagat, _ = csv.DictReader((tmp_path / "few.csv").open())
+    assert (cagat["minus_gat"], float(cagat["minus_appnp"])) == ("", 0.0)
+
+
 def test_a_table_that_is_too_wide_becomes_one_for_each_graph(tmp_path):
     graphs, labels = ("cora", "cora:added=50", "citeseer"), (1, 2, 3)
     experiment = Experiment("wide", "W", (Row("gat", "authors"),), graphs, labels)

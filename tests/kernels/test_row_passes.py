@@ -28,20 +28,20 @@ def random_pattern(symmetric: bool) -> tuple[CSRPattern, torch.Tensor, torch.Ten
     return CSRPattern.from_sorted(row, col, NODES, NODES), row, col
 
 
-@pytest.mark.parametrize("by_parts", [True, False])
+@pytest.mark.parametrize("by_panels", [True, False])
 @pytest.mark.parametrize("symmetric", [True, False])
 @pytest.mark.parametrize("transpose", [True, False])
-def test_products(by_parts, symmetric, transpose, distance):
+def test_products(by_panels, symmetric, transpose, distance):
     pattern, row, col = random_pattern(symmetric)
     weight, values = torch.randn(pattern.num_entries), torch.randn(pattern.num_entries, 1)
     x, add = torch.randn(NODES, 128), torch.randn(NODES, 128)
     layout = row_layout(1, 128, torch.float32)
     assert layout.panels == 2
-    passes = RowPasses(pattern, (weight, weight[pattern.perm_t.long()].contiguous()), layout, by_parts)
+    passes = RowPasses(pattern, (weight, weight[pattern.perm_t.long()].contiguous()), layout, by_panels)
     assert distance == passes.constants.A
 
     def rows(features):
-        return layout.rows(features[:, None]).contiguous() if by_parts else features
+        return layout.rows(features[:, None]).contiguous() if by_panels else features
 
     for own in (None, values):
         matrix = torch.zeros(NODES, NODES)

@@ -7,7 +7,7 @@ from cagat.data import from_frames, load
 from cagat.data.features import lacks_features, structural_features
 from cagat.errors import DatasetError
 from cagat.training import Run, TrainConfig, TrainedRun
-from cagat.training.new_nodes import joined_to_known, with_features
+from cagat.training.new_nodes import joined_to_known, require_known_features, with_features
 from cagat.training.problem import load_graph
 
 pd = pytest.importorskip("pandas")
@@ -53,6 +53,13 @@ def test_new_rows_may_have_nothing_that_the_model_knows(caplog):
     assert joined.node_names == ["a", "b", "c", "d", "typo"]
     assert joined.x.to_dense().tolist() == [[1, 0], [0, 3], [4, 0], [0, 0], [0, 0]]
     assert "not in the graph trained on count as nodes without features: 'typo'. Add rows" in caplog.text
+
+
+def test_a_graph_that_shares_neither_features_nor_nodes_is_refused():
+    graph = graph_of([("x", "y"), ("y", "gap")], {"x": [1, 1, 1], "y": [2, 2, 2]})
+    with pytest.raises(DatasetError, match=r"none of the features .* the model knows 'p', 'q'\. Name them alike"):
+        require_known_features(graph.name, list(graph.feature_names), ["p", "q"])
+    require_known_features(graph.name, list(graph.feature_names), ["p", "f0"])
 
 
 def test_what_the_new_graph_says_about_a_known_node_wins():

@@ -40,7 +40,8 @@ class ModelCard:
         paper: Who published it.
         link: Where to read about it.
         default: The preset that is taken if none is asked for.
-        presets: The published configurations, each with all that can be set, of the model and of its training.
+        presets: The published configurations, each with all that can be set, of the model and of its training; but an
+            ``attention_weight_decay`` that is not there is the weight decay of the rest.
     """
 
     name: str

@@ -104,7 +104,7 @@ def find_columns(
             "features that are not zero as node,feature,value, or all of them to an .npz file."
         )
     if twice := ", ".join(repr(column) for column, count in Counter(header).items() if count > 1):
-        raise DatasetError(f"{what}: the column {twice} is there twice. Give each column a name of its own.")
+        raise DatasetError(f"{what}: more than one column is called {twice}. Give each column a name of its own.")
     known, names = {column.lower(): column for column in header}, names or {}
     if kind == "edges":
         found = _ends(what, known, header, names)

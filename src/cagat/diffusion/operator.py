@@ -25,11 +25,10 @@ from cagat.memory import total_memory
 if TYPE_CHECKING:
     from cagat.diffusion.plan import AttentionWeights, Plan
 
-# Above so many bytes that a pass works with, heads are worked on in groups: about so many features of all nodes and
-# values of all entries. Half of the heads at a time take a tenth longer, a quarter half as long again. Of a group less
-# is kept for the gradient, which makes the rest again.
-AT_ONCE = total_memory() // 8
-_LEVELS, _MATRICES = 11, 8
+# Above so many bytes that the passes of a step work with, heads are worked on in groups. Half of the heads at a time
+# take a tenth longer, a quarter half as long again. Of a group less is kept for the gradient, which makes the rest
+# again.
+AT_ONCE = total_memory() // 6
 
 # The same for evaluation by single products.
 SINGLE_AT_ONCE = 2**30
@@ -79,8 +78,7 @@ def diffuse_features(
     elif is_zero(coefficients.lam):
         return Z.clone()
     else:
-        head = (_LEVELS * graph.num_nodes * Z.size(2) + _MATRICES * graph.num_entries) * Z.itemsize
-        size = heads_at_once(heads, head, AT_ONCE)
+        size = heads_at_once(heads, _bytes_per_head(Z, graph, coefficients, diffusion), AT_ONCE)
         drops = isinstance(attention, GATAttention) and attention.dropout > 0
         seed = torch.randint(0, 2**62, (1,)) if drops else None
         run = partial(_fused, graph, diffusion, seed, heads)
@@ -91,6 +89,19 @@ def diffuse_features(
 
 Run = Callable[[int, Tensor, Tensor | GATAttention, Coefficients], Tensor]
 """Makes the features of some heads, given the number of the first one."""
+
+
+def _bytes_per_head(Z: Tensor, graph: CSRGraph, coefficients: Coefficients, diffusion: Diffusion) -> int:
+    """About how much the forward and the backward pass work with: features of all nodes, and values of all entries."""
+    K, T = diffusion.K, diffusion.T
+    has_affinity = K * T > 0 and not is_zero(coefficients.xi)
+    gradients = 0 if is_zero(coefficients.alpha) else K * T
+    chain = gradients * (K + 1) // 2 if diffusion.feedback else gradients
+    rounds = K if has_affinity or diffusion.feedback else 0
+    # The chain and the gradients along it, the features of each round, and those that come and go; the matrix of each
+    # round and its gradient, and G.
+    levels, matrices = chain + gradients + rounds + 5, 2 * (K if has_affinity else 0) + 4
+    return (levels * graph.num_nodes * int(Z.size(2)) + matrices * graph.num_entries) * Z.itemsize
 
 
 def heads_at_once(heads: int, bytes_per_head: int, limit: int) -> int:

@@ -325,7 +325,7 @@ class CaGATClassifier(
 
 
 if CaGATClassifier.__doc__:  # Python drops docstrings with -OO.
-    _names = set(CaGATClassifier().get_params()) - {"feature_norm", "preset"}
+    _names = set(CaGATClassifier().get_params()) - {"feature_norm", "preset", "class_weight"}
     _shared = [setting for setting in SETTINGS.values() if setting.name in _names]
     _lines = "".join(f"        {setting.name}: {setting.text} ({setting.expected})\n" for setting in _shared)
     CaGATClassifier.__doc__ = CaGATClassifier.__doc__.replace("    Args:\n", f"    Args:\n{_lines}", 1)

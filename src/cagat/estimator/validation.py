@@ -80,7 +80,10 @@ def weight_of_classes(
     unknown = [name for name in choice if name not in names]
     if unknown:
         raise ConfigError(f"class_weight has a weight for {unknown[0]!r:.80}, but no row is labelled so.")
-    return torch.tensor([float(choice.get(name, 1)) for name in names])
+    weights = torch.tensor([float(choice.get(name, 1)) for name in names])
+    if not weights.any():
+        raise ConfigError("class_weight is 0 for every class, so nothing would be learnt. Give some class a weight.")
+    return weights
 
 
 def checked_points(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:

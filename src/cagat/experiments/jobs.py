@@ -28,7 +28,7 @@ from cagat.settings import CONSISTENT, READING
 from cagat.training import DivergedError, FitResult, TrainConfig, fit
 from cagat.training.calibration import expected_calibration_error, fit_temperature, predicted_shares
 from cagat.training.compute import computing
-from cagat.training.objective import FEW, LARGEST_ALIGNMENT
+from cagat.training.objective import FEW, LARGEST_ALIGNMENT, MANY
 from cagat.training.problem import class_weight, fresh_model, graph_digest, load_graph
 from cagat.training.trainer import accuracy_of
 
@@ -146,6 +146,8 @@ class Job:
             "initial_seed": self.task.seed,
             "config": _config_digest(self.method, self.preset, self.changes, (LARGEST_ALIGNMENT, FEW)),
         }
+        if (self.task.labels or 0) > MANY:  # Then the weight decay depends on them.
+            asked["many"] = MANY
         if self.has_own_graph:
             graph = cached_graph(self.task.dataset, None, ())
             asked["graph"] = graph_digest(graph, graph.y)
@@ -306,5 +308,5 @@ def _config_digest(
 
 def _work(asked: Mapping[str, Any]) -> tuple[Any, ...]:
     """What a job computes, however it was asked for: a change to the value that the preset has is none."""
-    keys = ("method", "dataset", "graph", "labels", "split_seed", "initial_seed", "config", "strategy")
+    keys = ("method", "dataset", "graph", "labels", "many", "split_seed", "initial_seed", "config", "strategy")
     return tuple(asked.get(key) for key in keys)

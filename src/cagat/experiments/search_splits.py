@@ -41,9 +41,13 @@ def search_split(graph: Data, labels: int | None, val_labels: int | None, seed: 
         DatasetError: There are too few nodes, or none to judge by.
     """
     if not hasattr(graph, "train_mask"):
-        if labels is not None:
-            return _judging(paper_split(graph, labels, val_labels, seed, keep_small=True))
         pool, test = (graph.y >= 0).nonzero().flatten(), torch.empty(0, dtype=torch.int64)
+        if labels is not None:
+            wanted = labels + (DEFAULT_LABELS if val_labels is None else val_labels)
+            if int(torch.unique(graph.y[pool], return_counts=True)[1].min()) >= wanted:
+                return paper_split(graph, labels, val_labels, seed)
+            train, val = _drawn(graph.y, pool, labels, val_labels, seed)
+            return _judging(Split(train, val, pool[~torch.isin(pool, torch.cat([train, val]))]))
     else:
         given = data.split_given(graph)
         if labels is None and val_labels is None and len(given.val):

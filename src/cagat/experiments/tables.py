@@ -81,14 +81,20 @@ def _paper(table: str) -> dict[tuple[Any, ...], Reported]:
 def rival(cell: TableCell, cells: list[TableCell], method: str) -> TableCell | None:
     """The cell of this method that one of CaGAT is compared with.
 
-    It has the same preset, or else the default one; and the same changes, or else the first there is.
+    It has the same preset, or else the default one; as many validation nodes; and the same changes, or else the first
+    there is.
     """
     if cell.row.method != "cagat":
         return None
     model = card(method)
     preset = cell.row.preset if cell.row.preset in model.presets else model.default
     wanted = (method, preset, cell.row.strategy, cell.place)
-    others = [one for one in cells if (one.row.method, one.row.preset, one.row.strategy, one.place) == wanted]
+    others = [
+        one
+        for one in cells
+        if (one.row.method, one.row.preset, one.row.strategy, one.place) == wanted
+        and dict(one.row.changes).get("val_labels") == dict(cell.row.changes).get("val_labels")
+    ]
     alike = [one for one in others if one.row.changes == cell.row.changes]
     return next(iter(alike or others), None)
 

@@ -38,7 +38,8 @@ class AttentionRows(NamedTuple):
 
     Attributes:
         nodes: The nodes, shape ``(m,)``.
-        G: GAT's attention, which is zero off the edges, shape ``(m, heads, n)``.
+        G: GAT's attention, which is zero off the edges, shape ``(m, heads, n)``; scaled if the normalisation is
+            ``"gcn"``.
         S: The context-aware attention, shape ``(m, heads, n)``.
     """
 

@@ -32,7 +32,7 @@ def make_trainer(config: TrainConfig, problem: Problem, device: torch.device, wo
     train, val = (problem.part(name).to(device) for name in ("train", "val"))
     options = config.fit_options()
     objective = Objective.of(options, problem.trained_on(), problem.num_nodes)
-    if config.objective == "consistent" and objective.samples == 1 and objective.consistency == 0:
+    if config.objective == "consistent" and 2 * problem.trained_on().nodes.numel() > problem.num_nodes:
         _logger.info(
             "Most nodes have a label to train on, so the model learns from labels alone (--objective supervised)."
         )

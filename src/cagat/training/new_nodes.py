@@ -35,12 +35,9 @@ def with_features(graph: Data, names: list[str] | None, count: int) -> Data:
         return graph
     numbers = {name: number for number, name in enumerate(names)}
     unknown = [name for name in given if name not in numbers]
-    # New rows that join known nodes may have nothing but what is new; a graph of its own would be of another kind.
-    if len(unknown) == len(given) and "described" not in graph:
-        raise DatasetError(
-            f"{graph.name}: has none of the features that the model was trained with. It has {_shown(given)}; the "
-            f"model knows {_shown(names)}. Name them alike."
-        )
+    # New rows that join known nodes may have nothing but what is new.
+    if "described" not in graph:
+        require_known_features(graph.name, given, names)
     if unknown:
         what = f"{len(unknown)} of {len(given)} features are ignored, because the model was trained without them"
         _logger.warning("%s: %s: %s.", graph.name, what, _shown(unknown))
@@ -50,6 +47,15 @@ def with_features(graph: Data, names: list[str] | None, count: int) -> Data:
     graph.x = _like(graph.x, _matrix(graph.x) @ _selection(np.flatnonzero(known), columns, (len(given), count)))
     graph.feature_names = Names(names)
     return graph
+
+
+def require_known_features(name: str, given: list[str], names: list[str] | None) -> None:
+    """Refuse a graph that has none of the features of the model: it is of another kind."""
+    if names and given and not set(given) & set(names):
+        raise DatasetError(
+            f"{name}: has none of the features that the model was trained with. It has {_shown(given)}; the "
+            f"model knows {_shown(names)}. Name them alike."
+        )
 
 
 def joined_to_known(graph: Data, known: Data, *, structural: bool) -> Data:

@@ -22,7 +22,7 @@ from cagat.training.config_file import read_config
 from cagat.training.doubts import OutOfFold
 from cagat.training.evaluation import Evaluation
 from cagat.training.evidence import find_evidence
-from cagat.training.new_nodes import joined_to_known, with_features
+from cagat.training.new_nodes import joined_to_known, require_known_features, with_features
 from cagat.training.predictions import Embeddings, Predictions
 from cagat.training.problem import Problem, inputs_for, load_graph
 from cagat.training.run_directory import RunDirectory, RunError
@@ -221,11 +221,15 @@ class TrainedRun:
         if about.structural != graph.get("structural", False):
             has, trained = ("has", "without any") if about.structural else ("has no", "with some")
             raise DatasetError(f"{graph.name}: {has} features, but the model was trained {trained}. Make both alike.")
+        given = list(graph.feature_names)
         graph = with_features(graph, about.features, about.in_channels)
         is_complete = "described" not in graph
         if about.structural:
             is_complete = set(about.features or ()) <= set(graph.node_names)
-        return graph if is_complete else self._joined(graph), None
+        joined = graph if is_complete else self._joined(graph)
+        if joined is graph:
+            require_known_features(graph.name, given, about.features)
+        return joined, None
 
     def _joined(self, graph: Data) -> Data:
         """A graph of new nodes with the one trained on, if that is still there."""
