@@ -136,7 +136,7 @@ class Job:
     @cached_property
     def asked(self) -> dict[str, Any]:
         """What tells this job from all others; a preset that changes makes other jobs."""
-        asked = {
+        asked: dict[str, Any] = {
             "method": self.method,
             "preset": self.preset,
             "changes": dict(self.changes),
