@@ -2,7 +2,7 @@
 
 Each side has a process, which waits while the other works. They take turns of a few steps, so that what disturbs the
 machine disturbs both. Where its memory lies makes a process faster or slower for as long as it lives, so both are
-started several times; a ratio is the median over the starts, and for each of them over its turns.
+started several times, and keep the memory that they free; a ratio is the median over the starts, and for each of them over its turns.
 """
 
 import json
@@ -27,6 +27,9 @@ from cagat.experiments.bench.measurement import Measurement, row_of
 
 _SOURCE = Path(cagat.__file__).parents[1]
 _STARTS = 5
+# glibc keeps freed memory, as in our training. Else it depends on where things happen to lie whether a step is given
+# fresh pages by the system, a thousand faults or none, which moves its time by a fifth.
+_KEEPS_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**30), "MALLOC_TRIM_THRESHOLD_": str(2**32)}
 
 # It runs in any checkout, so it uses nothing but what every one of them has.
 _CAGAT = """
@@ -124,7 +127,7 @@ class _Worker:
     """A process that steps when it is told to; `about` is what it says of its layer."""
 
     def __init__(self, name: str, python: str, layer: str, source: Path | None, arguments: list[str]) -> None:
-        environment = os.environ | ({} if source is None else {"PYTHONPATH": str(source)})
+        environment = os.environ | _KEEPS_MEMORY | ({} if source is None else {"PYTHONPATH": str(source)})
         self._name, pipe = name, subprocess.PIPE
         self._process = subprocess.Popen(  # noqa: S603  It is our own program.
             [python, "-c", _WORKER.replace("LAYER", layer), *arguments],
