@@ -2,7 +2,8 @@
 
 Each side has a process, which waits while the other works. They take turns of a few steps, so that what disturbs the
 machine disturbs both. Where its memory lies makes a process faster or slower for as long as it lives, so both are
-started several times, and keep the memory that they free; a ratio is the median over the starts, and for each of them over its turns.
+started several times, and keep the memory that they free; a ratio is the median over the starts, and for each of them
+over its turns.
 """
 
 import json
