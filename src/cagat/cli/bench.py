@@ -1,6 +1,7 @@
 """`cagat bench`: our layer and its training beside others."""
 
 import json
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -42,7 +43,7 @@ def bench(
 
     switches = [f"--{name}" for name, is_on in (("quick", quick), ("compare", compare), ("waiting", waiting)) if is_on]
     if against is not None:
-        switches.append(f"--against {against}")
+        switches.append(f"--against {os.path.relpath(against)}")  # Where the checkouts lie is nobody's business.
     run = facts(" ".join(["cagat bench", *switches, f"--repeats {repeats}"]))
     console = Console()
     rows: list[Measurement] = []

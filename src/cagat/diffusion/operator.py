@@ -163,8 +163,6 @@ def is_fused(Z: Tensor, graph: CSRGraph, diffusion: Diffusion) -> bool:
         return False
     if not graph.runs_passes or (not graph.is_whole and diffusion.affinity == "full"):
         return False
-    if graph.is_whole and graph.num_nodes == 0:  # To a pass, an empty tensor is one that is absent.
-        return False
     if Z.device.type != "cpu" or Z.dtype not in (torch.float32, torch.float64):
         return False
     return row_layout(int(Z.size(1)), int(Z.size(2)), Z.dtype).is_possible

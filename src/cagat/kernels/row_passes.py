@@ -106,7 +106,7 @@ class RowPasses:
             return 0
         assert tensor.is_contiguous()
         self._told.append(tensor)
-        return tensor.data_ptr()
+        return tensor.data_ptr() or 1  # One that is empty has no address, but is not absent; nobody reads there.
 
     def scales(self, *coefficients: float | NDArray[Any]) -> list[int]:
         """The addresses of vectors of heads, given as such or all as numbers; kept likewise."""

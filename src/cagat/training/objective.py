@@ -23,8 +23,8 @@ class Objective:
         L = \frac{1}{M} \sum_m \Big( \mathrm{CE}(P_m) + r w \, \frac{1}{n} \sum_i \| P_{m,i} - T_i \|^2 \Big), \qquad
         T_{ic} \propto \big( \bar{P}_{ic} / \bar{p}_c^{\,a} \big)^{1/\tau}
 
-    as in `GRAND <https://arxiv.org/abs/2005.11079>`_, with an alignment of ours: :math:`\bar{p}_c` is the share that
-    class :math:`c` has in the mean prediction of all nodes, so that :math:`a > 0` keeps a class from swallowing others.
+    as in `GRAND <https://arxiv.org/abs/2005.11079>`_, with an alignment of ours: :math:`\bar{p}_c` is the share of
+    class :math:`c` in the average prediction of all nodes, so that :math:`a > 0` keeps a class from swallowing others.
 
     Args:
         samples: How often a step predicts, :math:`M`.
